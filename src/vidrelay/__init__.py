@@ -1,0 +1,3 @@
+"""
+vidrelay: a local relay between apps and AI video-generation APIs.
+"""

@@ -1,0 +1,6 @@
+"""
+Values and rules: what a task is, which way it may go, when two requests are the same, when to ask again.
+
+Nothing here reads a clock, draws a random number, opens a file or waits: time and chance come in as arguments, and
+everything that touches the world stands behind a port (`ports.py`). May import the standard library's pure parts only.
+"""

@@ -1,0 +1,59 @@
+"""
+The shapes of calls that adapters write, the transport sends, and doors will answer with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+API_REPLY_BYTES = 4 * 1024 * 1024
+LIST_REPLY_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormFile:
+    """
+    A file part of a multipart form, named by the asset (`sha256:…`) whose bytes the transport puts there.
+    """
+
+    name: str
+    asset: str
+    filename: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """
+    A multipart/form-data body: text fields in order, then files.
+    """
+
+    fields: tuple[tuple[str, str], ...] = ()
+    files: tuple[FormFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """
+    One call to make. Headers and body stay out of its repr: they hold keys and prompts.
+
+    `creates` marks the one call that costs money: it is sent once, over HTTP/1.1, and never repeated by the transport.
+    `max_reply_bytes` bounds the answer that `Reply.read` takes in.
+    """
+
+    method: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | Form | None = field(default=None, repr=False)
+    creates: bool = False
+    max_reply_bytes: int = API_REPLY_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpReply:
+    """
+    A whole answer as an adapter reads it; header names are in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)

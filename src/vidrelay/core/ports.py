@@ -1,0 +1,676 @@
+"""
+What the scheduler needs from the world, as protocols; `assemble.py` says which class fills which.
+
+A port says what the scheduler needs, not what a database or a socket can do.
+"""
+
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from vidrelay.core.lifecycle import (
+    Absent,
+    Accepted,
+    Answered,
+    Cancelled,
+    CancelTooLate,
+    Event,
+    Failed,
+    Found,
+    Ready,
+    StillRunning,
+)
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.task import Asset, FileRef, JsonObject, RemoteFile, Request, State, Task
+
+T = TypeVar("T")
+
+Conversation = Generator[HttpRequest, HttpReply, T]
+"""An adapter's exchange with its provider: yields requests, is sent each reply, returns what came of it."""
+
+
+# Providers ------------------------------------------------------------------------------------------------------------
+
+
+class Dedupe(StrEnum):
+    """
+    How a provider tells a repeated create apart (threats-and-faults section 5).
+
+    `replay`: the same key gets the first answer. `reject`: a duplicate is refused. `client_id`: our id can be looked
+    up. `list`: recent jobs can be listed and compared. `none`: a lost create cannot be settled without a person.
+    """
+
+    REPLAY = "replay"
+    REJECT = "reject"
+    CLIENT_ID = "client_id"
+    LIST = "list"
+    NONE = "none"
+
+
+class Scope(StrEnum):
+    """
+    What a pause of an account stops: new creates only, or every call.
+    """
+
+    CREATES = "creates"
+    CALLS = "calls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """
+    What a provider can do and how it wants to be treated.
+
+    `poll_floor` is the least time between two polls in seconds, `longest_run` the longest a job can take there,
+    `irrelevant` names parameters that never make two requests different (client ids, callback addresses), `prompts` the
+    parameters that hold typed text, which are normalised for the fingerprint.
+    """
+
+    dedupe: Dedupe = Dedupe.NONE
+    can_cancel: bool = False
+    can_list: bool = False
+    poll_floor: float = 1.0
+    longest_run: timedelta = timedelta(minutes=30)
+    hosts: tuple[str, ...] = ()
+    irrelevant: frozenset[str] = frozenset()
+    prompts: frozenset[str] = frozenset({"prompt", "negative_prompt"})
+    list_is_complete: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """
+    A request in a provider's own words: its model (the window's and the history's key) and every parameter as sent.
+
+    A picture stands in `parameters` as `{"$asset": "sha256:…"}`.
+    """
+
+    model: str | None
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """
+    The provider surely did not carry out the call, and a later one may work: the account pauses.
+
+    `reason` is one of the contract's `blocked` words; `retry_after` is seconds as the provider told, or None.
+    """
+
+    scope: Scope
+    reason: str
+    detail: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """
+    A call that changes nothing did not work this time (a 5xx, an unreadable answer); it is tried again.
+    """
+
+    detail: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotThere:
+    """
+    The provider says that it does not know the task.
+    """
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """
+    A look-up did not settle a lost create yet; `candidates` are remote ids that may be it.
+    """
+
+    detail: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """
+    The create call's answer does not say whether it was carried out (5xx, a 2xx without an id, a redirect).
+    """
+
+    detail: str
+
+
+SubmitOutcome = Accepted | Answered | Failed | Refused | Unknown
+PollOutcome = StillRunning | Ready | Failed | NotThere | Refused | Trouble
+FindOutcome = Found | Absent | Undecided | Refused | Trouble
+CancelResult = Cancelled | CancelTooLate | Refused | Trouble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """
+    What a look-up for a lost create may go by.
+
+    `sent_at` and `lost_at` bound when it was made; `owned` are remote ids that belong to other tasks of ours; `elapsed`
+    is how long ago it was lost, in seconds.
+    """
+
+    sent_at: datetime
+    lost_at: datetime
+    elapsed: float
+    owned: frozenset[str]
+
+
+class Adapter(Protocol):
+    """
+    One account's way to its provider: builds requests and reads replies, sends nothing (port Adapter).
+
+    It holds the account's key and writes it into the headers of the requests it builds.
+    """
+
+    traits: Traits
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in the provider's words, defaults filled in; `assets` holds the request's pictures by id.
+
+        Raises:
+            InvalidRequest: The provider cannot do it; names the parameter and what it accepts.
+        """
+        ...
+
+    def submit(self, task: Task, assets: Mapping[str, Asset]) -> Conversation[SubmitOutcome]:
+        """
+        Make the task at the provider. Exactly one of its requests is marked `creates`.
+        """
+        ...
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        Ask how the task is doing.
+        """
+        ...
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Look for a create whose answer was lost.
+        """
+        ...
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        Ask the provider to stop the task. Called only where `traits.can_cancel`.
+        """
+        ...
+
+    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
+        """
+        The request that fetches one output.
+        """
+        ...
+
+    def limits(self) -> Conversation[Mapping[str, int] | None]:
+        """
+        Ask for the account's windows by model (`*` for all); None where the provider does not tell.
+        """
+        ...
+
+
+# The network ----------------------------------------------------------------------------------------------------------
+
+
+class Reply(Protocol):
+    """
+    An answer whose body has not been read yet; header names are in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """
+        The body, piece by piece as it comes.
+
+        Raises:
+            TransportError: The body broke off.
+        """
+        ...
+
+    async def read(self) -> bytes:
+        """
+        The whole body.
+
+        Raises:
+            ReplyTooLarge: It is longer than the request's `max_reply_bytes`.
+            TransportError: The body broke off.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """
+    Sends one request and gives its answer (port Transport). Never follows a redirect, never repeats a create.
+    """
+
+    def send(self, request: HttpRequest, *, timeout: float) -> AbstractAsyncContextManager[Reply]:
+        """
+        Open the exchange; the connection is given back when the context ends. `timeout` is seconds for all of it.
+
+        Raises:
+            TransportError: It failed; `maybe_sent` says whether the request may have arrived.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """
+        Close every connection.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultName:
+    """
+    Which file of which task is meant.
+    """
+
+    fingerprint: str
+    task_id: str
+    index: int
+
+
+class Downloader(Protocol):
+    """
+    Fetches one result into the cache: streamed, resumed, checked, complete before its name exists (port Downloader).
+    """
+
+    async def fetch(self, request: HttpRequest, name: ResultName, *, progress: Callable[[int], None]) -> FileRef:
+        """
+        Fetch the file; `progress` is told the count of each chunk's bytes. A broken fetch can be called again and
+        goes on where it was.
+
+        Raises:
+            DeadAddress: The address answers 401, 403, 404 or 410.
+            BadMedia: What came is not a whole file of a known kind; nothing is kept.
+            DiskFull: There is no room.
+            TransportError: It broke off; what came is kept for the next call.
+        """
+        ...
+
+
+# Persistence ----------------------------------------------------------------------------------------------------------
+
+
+class How(StrEnum):
+    """
+    How a submit was answered: with a new task, a live twin, an earlier result, or the task of the same client key.
+    """
+
+    CREATED = "created"
+    JOINED = "joined"
+    CACHED = "cached"
+    REPEATED = "repeated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """
+    A submit's answer.
+    """
+
+    task: Task
+    how: How
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinRule:
+    """
+    Which earlier tasks answer a submit (contract section 4).
+
+    `twins_since`: tasks accepted at or after it are twins, ended `done` included; `join_live`: unended ones are,
+    however old. `cached_since`: results finished before it are too old. `client_key`: the app's Idempotency-Key; `request_id`: its
+    `X-Client-Request-Id`; `resend`: it says itself that this is a resend, so a twin is joined even when forced.
+    """
+
+    twins_since: datetime
+    cached_since: datetime
+    join_live: bool = True
+    client_key: str | None = None
+    request_id: str | None = None
+    resend: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """
+    Why and until when an account rests. `until` None: until a person lifts it.
+    """
+
+    scope: Scope
+    reason: str
+    detail: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedResult:
+    """
+    One finished task's files in the cache, for eviction.
+    """
+
+    task_id: str
+    fingerprint: str
+    files: tuple[FileRef, ...]
+    size_bytes: int
+    saved_at: datetime
+    used_at: datetime
+
+
+class Store(Protocol):
+    """
+    Persistence of tasks (port Store). Whatever returns has been committed with full durability.
+
+    Every change of a task also writes its entry in the event log, in the same transaction, and is told to `on_commit`
+    in commit order before the call returns.
+    """
+
+    on_commit: Callable[[Task], None]
+
+    async def add(self, task: Task, rule: TwinRule) -> Admission:
+        """
+        Answer a submit in one atomic step: client key, then cache, then twin, else insert this task as queued.
+
+        `task.request.force_refresh` skips cache and twin. A cache hit marks the result as used, a join counts.
+
+        Raises:
+            IdempotencyConflict: The client key belongs to another fingerprint or another `force_refresh`.
+        """
+        ...
+
+    async def get(self, task_id: str) -> Task:
+        """
+        The task as it is stored.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        ...
+
+    async def page(
+        self, *, states: frozenset[State] | None, account: str | None, before: int | None, limit: int
+    ) -> list[Task]:
+        """
+        Tasks, newest first, with a `seq` under `before`.
+        """
+        ...
+
+    async def live(self) -> list[Task]:
+        """
+        Every unended task, oldest first.
+        """
+        ...
+
+    async def take_place(
+        self, *, account: str, window: str, limit: int, submission_key: str, now: datetime
+    ) -> Task | None:
+        """
+        Give the next queued task of the window a place, if there is room: it is `submitting` then.
+        """
+        ...
+
+    async def places(self, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
+        """
+        How many places are taken, and when the first of those held by time alone is given back.
+        """
+        ...
+
+    async def save(self, task: Task, event: Event, *, expected_version: int) -> Task:
+        """
+        Save a task that `advance` has moved, with its event. A `Saved` event also enters the result in the cache index.
+
+        Raises:
+            StaleTask: The stored version is not the expected one.
+        """
+        ...
+
+    async def owned(self, remote_ids: Sequence[str], *, account: str) -> frozenset[str]:
+        """
+        Which of these remote ids belong to a task of this account.
+        """
+        ...
+
+    async def durations(self, *, account: str, model: str | None, limit: int) -> list[float]:
+        """
+        Seconds from acceptance to remote completion of the newest done tasks of that model, newest first.
+        """
+        ...
+
+    async def log(self, *, after: int, limit: int, task_id: str | None = None) -> list[Task] | None:
+        """
+        The tasks as they stood at each log entry above `after`, oldest first; None where `after` is unknown here.
+        """
+        ...
+
+    def count(self, **counters: int) -> None:
+        """
+        Add to the lifetime counters; they ride on the next commit.
+        """
+        ...
+
+    async def counters(self) -> dict[str, int]:
+        """
+        The lifetime counters, what has not been committed yet included.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """
+        Commit what is waiting and close the database.
+        """
+        ...
+
+
+class AccountBook(Protocol):
+    """
+    Persistence of accounts' pauses and of reference images (port AccountBook).
+    """
+
+    async def set_pause(self, account: str, pause: Pause | None) -> None:
+        """
+        Keep, or lift, an account's pause.
+        """
+        ...
+
+    async def pauses(self) -> dict[str, Pause]:
+        """
+        Every pause that is kept, by account.
+        """
+        ...
+
+    async def add_asset(self, asset: Asset) -> None:
+        """
+        Keep what is known of a reference image; the same id again changes nothing.
+        """
+        ...
+
+    async def asset(self, asset_id: str) -> Asset:
+        """
+        What is known of a reference image.
+
+        Raises:
+            UnknownAsset: There is none.
+        """
+        ...
+
+
+class ResultIndex(Protocol):
+    """
+    Persistence of what the result cache holds (port ResultIndex).
+    """
+
+    async def results(self, *, coldest: int) -> tuple[list[CachedResult], int]:
+        """
+        The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+        """
+        ...
+
+    async def older_than(self, instant: datetime, *, limit: int) -> list[CachedResult]:
+        """
+        Results saved before that instant, oldest first.
+        """
+        ...
+
+    async def forget(self, task_id: str) -> None:
+        """
+        Take a task's result out of the index; its task stays done.
+        """
+        ...
+
+    async def known(self) -> frozenset[str]:
+        """
+        The relative paths of every file that the index holds.
+        """
+        ...
+
+
+class Files(Protocol):
+    """
+    Persistence of result bytes (port Files). Names are relative to the cache directory.
+    """
+
+    def whole(self, file: FileRef) -> bool:
+        """
+        Whether the file is there with its length, and is a regular file of ours.
+        """
+        ...
+
+    def location(self, file: FileRef) -> Path:
+        """
+        Where the file is.
+        """
+        ...
+
+    async def delete(self, files: Sequence[FileRef]) -> None:
+        """
+        Delete the files; one that is being served stays readable to its reader.
+        """
+        ...
+
+    async def sweep(self, known: frozenset[str]) -> int:
+        """
+        Delete every file of our name pattern that is not known; returns how many.
+        """
+        ...
+
+    def free_bytes(self) -> int:
+        """
+        Free room on the disk that holds the cache.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLimits:
+    """
+    What a reference image may be.
+    """
+
+    max_bytes: int = 64 * 1024 * 1024
+    max_pixels: int = 40_000_000
+    max_edge: int = 16_384
+
+
+class Assets(Protocol):
+    """
+    Persistence of reference images (port Assets).
+    """
+
+    async def put(self, chunks: AsyncIterator[bytes]) -> Asset:
+        """
+        Take in a picture, streamed, checked and measured.
+
+        Raises:
+            UnsupportedMedia: It is no PNG, JPEG or WebP picture.
+            TooLarge: It is over a limit.
+            DiskFull: There is no room.
+        """
+        ...
+
+    async def put_path(self, path: str) -> Asset:
+        """
+        Take in a picture from a file of the user's.
+
+        Raises:
+            InvalidRequest: It is no regular file, or one that must not be read.
+            UnsupportedMedia: It is no PNG, JPEG or WebP picture.
+            TooLarge: It is over a limit.
+        """
+        ...
+
+    def location(self, asset_id: str) -> Path:
+        """
+        Where the picture's bytes are.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """
+    Time (port Clock).
+    """
+
+    def now(self) -> datetime:
+        """
+        The wall clock, aware, UTC: for what is stored and shown.
+        """
+        ...
+
+    def monotonic(self) -> float:
+        """
+        Seconds from an unknown start that never go back: for durations.
+        """
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """
+        Wait that long.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSetting:
+    """
+    How many tasks an account may have at its provider: by model, with `*` for the rest; None asks the provider, else 1.
+    """
+
+    limits: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """
+    What a model costs: a fixed amount a clip, or an amount a second.
+    """
+
+    amount: str
+    currency: str
+    per_second: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPlan:
+    """
+    One account as the scheduler knows it.
+    """
+
+    name: str
+    provider: str
+    adapter: Adapter
+    window: WindowSetting = WindowSetting()
+    prices: Mapping[str, Pricing] = field(default_factory=dict)

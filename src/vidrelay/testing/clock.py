@@ -1,0 +1,85 @@
+"""
+A clock that moves only when told.
+"""
+
+import asyncio
+import heapq
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+
+
+class FakeClock:
+    """
+    Fills port Clock; `advance` moves it and wakes the sleepers that are due, in order.
+    """
+
+    def __init__(self, start: datetime = START) -> None:
+        self._now = start
+        self._monotonic = 1000.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> datetime:
+        """
+        The fake wall clock.
+        """
+        return self._now
+
+    def monotonic(self) -> float:
+        """
+        The fake monotonic clock.
+        """
+        return self._monotonic
+
+    async def sleep(self, seconds: float) -> None:
+        """
+        Wait until `advance` has moved the clock that far.
+        """
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._monotonic + seconds, self._count, future))
+        await future
+
+    def jump(self, seconds: float) -> None:
+        """
+        Move the wall clock alone, as an adjusted or suspended machine does.
+        """
+        self._now += timedelta(seconds=seconds)
+
+    async def advance(self, seconds: float) -> None:
+        """
+        Move both clocks, stopping at each sleeper that falls due so that what it starts can sleep again in time.
+        """
+        target = self._monotonic + seconds
+        await settle()
+        while self._sleepers and self._sleepers[0][0] <= target:
+            due, _, future = heapq.heappop(self._sleepers)
+            if future.done():
+                continue
+            self._move_to(due)
+            future.set_result(None)
+            await settle()
+        self._move_to(target)
+        await settle()
+
+    def _move_to(self, monotonic: float) -> None:
+        step = max(0.0, monotonic - self._monotonic)
+        self._monotonic += step
+        self._now += timedelta(seconds=step)
+
+
+async def settle(rounds: int = 50) -> None:
+    """
+    Let everything that can run without time passing run.
+
+    Work in other threads (the store's writer) is given real moments, since it needs no fake time to pass.
+    """
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.002)
+    for _ in range(rounds):
+        await asyncio.sleep(0)
