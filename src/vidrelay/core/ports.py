@@ -61,6 +61,17 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRule:
+    """
+    What a provider takes as a picture; a larger one, or one of another type, is sent as a scaled JPEG copy.
+    """
+
+    max_edge: int | None = None
+    max_bytes: int | None = None
+    media_types: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """
     What a provider can do and how it wants to be treated.
@@ -79,6 +90,7 @@ class Traits:
     irrelevant: frozenset[str] = frozenset()
     prompts: frozenset[str] = frozenset({"prompt", "negative_prompt"})
     list_is_complete: bool = False
+    pictures: PictureRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +98,19 @@ class Prepared:
     """
     A request in a provider's own words: its model (the window's and the history's key) and every parameter as sent.
 
-    A picture stands in `parameters` as `{"$asset": "sha256:…"}`.
+    A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`), so that a
+    task tells its fingerprint, and the adapter what to send, without looking anything up.
     """
 
     model: str | None
     parameters: JsonObject
+
+
+def asset_parameter(asset: Asset) -> dict[str, str]:
+    """
+    How a picture stands in a task's parameters.
+    """
+    return {"$asset": asset.id, "mediaType": asset.media_type}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,14 +197,17 @@ class Adapter(Protocol):
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
-        Say the request in the provider's words, defaults filled in; `assets` holds the request's pictures by id.
+        Say the request in the provider's words, defaults filled in.
+
+        `assets` gives, by each reference's own asset id, the picture to send for it: itself or a copy that fits
+        `traits.pictures` (its `id` is the copy's, its `pixels` the original's).
 
         Raises:
             InvalidRequest: The provider cannot do it; names the parameter and what it accepts.
         """
         ...
 
-    def submit(self, task: Task, assets: Mapping[str, Asset]) -> Conversation[SubmitOutcome]:
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
         Make the task at the provider. Exactly one of its requests is marked `creates`.
         """
@@ -333,8 +356,9 @@ class TwinRule:
     Which earlier tasks answer a submit (contract section 4).
 
     `twins_since`: tasks accepted at or after it are twins, ended `done` included; `join_live`: unended ones are,
-    however old. `cached_since`: results finished before it are too old. `client_key`: the app's Idempotency-Key; `request_id`: its
-    `X-Client-Request-Id`; `resend`: it says itself that this is a resend, so a twin is joined even when forced.
+    however old. `cached_since`: results finished before it are too old. `client_key`: the app's Idempotency-Key;
+    `request_id`: its `X-Client-Request-Id`; `resend`: it says itself that this is a resend, so the task of its first
+    try is joined even when forced.
     """
 
     twins_since: datetime
@@ -612,6 +636,12 @@ class Assets(Protocol):
         """
         ...
 
+    async def fitted(self, asset: Asset, rule: PictureRule) -> Asset:
+        """
+        The picture itself if the rule takes it, else a scaled copy made once and kept; `pixels` stays the original's.
+        """
+        ...
+
     def location(self, asset_id: str) -> Path:
         """
         Where the picture's bytes are.
@@ -672,5 +702,7 @@ class AccountPlan:
     name: str
     provider: str
     adapter: Adapter
+    transport: Transport
+    downloader: Downloader
     window: WindowSetting = WindowSetting()
     prices: Mapping[str, Pricing] = field(default_factory=dict)

@@ -321,7 +321,9 @@ class Eta:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """
-    What a task waits for (`window`, `rate`, `balance`, `auth`, `daily_limit`, `disk`, `lookup`), and until when if known.
+    What a task waits for, and until when if known.
+
+    `reason` is one of `window`, `rate`, `balance`, `auth`, `daily_limit`, `disk`, `lookup`.
     """
 
     reason: str
