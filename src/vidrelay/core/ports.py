@@ -98,7 +98,7 @@ class Prepared:
     """
     A request in a provider's own words: its model (the window's and the history's key) and every parameter as sent.
 
-    A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`), so that a
+    A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`): so a
     task tells its fingerprint, and the adapter what to send, without looking anything up.
     """
 
