@@ -60,6 +60,16 @@ class CancelOutcome(StrEnum):
     PENDING = "pending"
 
 
+class Resolution(StrEnum):
+    """
+    What a person decides about an uncertain task: send it again, take over a remote job, or give it up.
+    """
+
+    RETRY = "retry"
+    ADOPT = "adopt"
+    ABANDON = "abandon"
+
+
 class Priority(StrEnum):
     """
     Which of two queued tasks of one window goes first: interactive ones, then batch; first in, first out in each.
