@@ -26,11 +26,12 @@ class PollPolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePolicy:
     """
-    How much the result cache keeps, and how long.
+    How much the result cache keeps, and how long; below `min_free_bytes` of free disk no paid create is begun.
     """
 
     max_bytes: int = 10 * 1000**3
     max_age: timedelta = timedelta(days=7)
+    min_free_bytes: int = 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

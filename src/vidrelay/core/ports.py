@@ -98,12 +98,15 @@ class Prepared:
     """
     A request in a provider's own words: its model (the window's and the history's key) and every parameter as sent.
 
+    `seconds` is the clip's length where the words tell it, for the price.
+
     A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`): so a
     task tells its fingerprint, and the adapter what to send, without looking anything up.
     """
 
     model: str | None
     parameters: JsonObject
+    seconds: float | None = None
 
 
 def asset_parameter(asset: Asset) -> dict[str, str]:
