@@ -1,0 +1,208 @@
+"""
+One account: how many tasks it may have at its provider, and whether it rests.
+
+Places are never counted here; the store counts them from the tasks. What is kept here is the limit they are held
+against, and the pauses, which are the account's and not one task's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from vidrelay.core.pace import backoff
+from vidrelay.core.ports import AccountPlan, Pause, Prepared, Refused, Scope
+from vidrelay.core.task import Blocked, Money
+
+ANY = "*"
+LOWERED_FOR_SECONDS = 60.0
+UNTOLD_REST_SECONDS = {"auth": 300.0, "balance": 300.0}
+"""How long an account rests when its provider says why but not how long: three calls in ten minutes at the most."""
+
+LONGEST_REST_SECONDS = 7 * 86_400.0
+PROBE_SECONDS = 15.0
+FOREVER = float("inf")
+
+SHOWN_REASONS = frozenset({"window", "rate", "balance", "auth", "daily_limit", "disk", "lookup"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """
+    A window's size and where it comes from: `provider`, `configured`, `default`, or `lowered` for a while.
+    """
+
+    places: int
+    source: str
+
+
+class Account:
+    """
+    One account's limits and pauses.
+
+    A pause is shown and stored with its end on the wall clock, and kept by the monotonic one, so that an adjusted clock
+    neither ends nor stretches it. `monotonic` is seconds of that clock, given by the caller.
+    """
+
+    def __init__(self, plan: AccountPlan) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self._told: Mapping[str, int] | None = None
+        self._pauses: dict[Scope, tuple[Pause, float]] = {}
+        self._refusals = 0
+        self._lowered: dict[str, tuple[int, float]] = {}
+        self._probing_until: float | None = None
+
+    # Limits
+
+    def told(self, limits: Mapping[str, int] | None) -> None:
+        """
+        Take in what the provider says of the account's windows.
+        """
+        self._told = limits
+
+    def window_of(self, model: str | None) -> str:
+        """
+        The window that tasks of this model share.
+        """
+        return model if model is not None and model in self._limits()[0] else ANY
+
+    def windows(self) -> list[str]:
+        """
+        The names of the account's windows.
+        """
+        return sorted(self._limits()[0]) or [ANY]
+
+    def limit(self, window: str, monotonic: float) -> Limit:
+        """
+        How many places the window has now.
+        """
+        limits, source = self._limits()
+        places = limits.get(window, limits.get(ANY, 1))
+        lowered = self._lowered.get(window)
+        if lowered is not None and lowered[1] > monotonic and lowered[0] < places:
+            return Limit(places=lowered[0], source="lowered")
+        return Limit(places=places, source=source)
+
+    def lower(self, window: str, places: int, monotonic: float) -> None:
+        """
+        The provider refused with so many running: go no higher for a while.
+        """
+        self._lowered[window] = max(1, places), monotonic + LOWERED_FOR_SECONDS
+
+    def _limits(self) -> tuple[Mapping[str, int], str]:
+        configured = self.plan.window.limits
+        if configured is not None:
+            return configured, "configured"
+        if self._told is not None:
+            return self._told, "provider"
+        return {ANY: 1}, "default"
+
+    # Pauses
+
+    def restore(self, pause: Pause, *, now: datetime, monotonic: float) -> None:
+        """
+        Take up a pause that an earlier life of the relay kept.
+        """
+        seconds = FOREVER if pause.until is None else min((pause.until - now).total_seconds(), LONGEST_REST_SECONDS)
+        self._pauses[pause.scope] = pause, monotonic + seconds
+
+    def refused(self, refusal: Refused, *, now: datetime, monotonic: float, chance: float) -> Pause:
+        """
+        Rest because the provider said so; returns the pause to keep.
+        """
+        self._refusals += 1
+        self._probing_until = None
+        seconds = refusal.retry_after
+        if seconds is None:
+            untold = UNTOLD_REST_SECONDS.get(refusal.reason)
+            # Full jitter may fall near nothing; a refusal without a time is worth at least a second.
+            seconds = untold if untold is not None else max(1.0, backoff(tries=self._refusals, chance=chance))
+        until = now + timedelta(seconds=seconds)
+        pause = Pause(scope=refusal.scope, reason=refusal.reason, detail=refusal.detail, until=until)
+        self._pauses[refusal.scope] = pause, monotonic + seconds
+        return pause
+
+    def answered(self) -> bool:
+        """
+        A call went through: whatever rest was on calls is over. True if there was one.
+        """
+        self._refusals = 0
+        self._probing_until = None
+        return self._pauses.pop(Scope.CALLS, None) is not None
+
+    def created(self) -> bool:
+        """
+        A create went through: no rest is left. True if there was one.
+        """
+        rested = self._pauses.pop(Scope.CREATES, None) is not None
+        return self.answered() or rested
+
+    def lift(self) -> None:
+        """
+        A person says that the reason is gone.
+        """
+        self._pauses.clear()
+        self._lowered.clear()
+        self._refusals = 0
+        self._probing_until = None
+
+    def pause(self) -> Pause | None:
+        """
+        The pause to show: the wider one first.
+        """
+        kept = self._pauses.get(Scope.CALLS) or self._pauses.get(Scope.CREATES)
+        return None if kept is None else kept[0]
+
+    def rest(self, *, creates: bool, monotonic: float) -> float:
+        """
+        Seconds that a call has to wait; 0 if it may go now.
+
+        When a rest is over, one call goes first and the others wait for what becomes of it, so that many tasks do not
+        all run into the same refusal.
+        """
+        waits = [until - monotonic for _, until in self._kept(creates=creates)]
+        if not waits:
+            return 0.0
+        if self._probing_until is not None:
+            waits.append(self._probing_until - monotonic)
+        return max(0.0, *waits)
+
+    def probe(self, monotonic: float) -> None:
+        """
+        A call goes out after a rest; others wait for its outcome, though not for ever.
+        """
+        if self._pauses:
+            self._probing_until = monotonic + PROBE_SECONDS
+
+    def blocked(self, *, creates: bool, monotonic: float) -> Blocked | None:
+        """
+        What holds the account's tasks, in the contract's words; a reason of our own (no network) is not shown there.
+        """
+        for pause, until in self._kept(creates=creates):
+            if pause.reason in SHOWN_REASONS and until > monotonic:
+                return Blocked(reason=pause.reason, until=pause.until)
+        return None
+
+    def _kept(self, *, creates: bool) -> list[tuple[Pause, float]]:
+        """
+        The pauses that hold a call: every one for a create, those on all calls for another.
+        """
+        scopes = (Scope.CALLS, Scope.CREATES) if creates else (Scope.CALLS,)
+        return [self._pauses[scope] for scope in scopes if scope in self._pauses]
+
+    # Prices
+
+    def cost(self, prepared: Prepared) -> Money | None:
+        """
+        What the clip costs, where the configuration says so.
+        """
+        price = self.plan.prices.get(prepared.model or ANY) or self.plan.prices.get(ANY)
+        if price is None:
+            return None
+        amount = Decimal(price.amount)
+        if price.per_second:
+            if prepared.seconds is None:
+                return None
+            amount *= Decimal(str(prepared.seconds))
+        return Money(amount=amount, currency=price.currency)

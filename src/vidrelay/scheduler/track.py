@@ -1,0 +1,56 @@
+"""
+What memory holds of a live task beside its record: when it is due, and what its provider last said.
+
+Nothing here survives a restart, and nothing needs to: polling writes nothing.
+"""
+
+from dataclasses import dataclass, field
+
+from vidrelay.core.lifecycle import StillRunning
+from vidrelay.core.task import RemoteState
+
+MAX_UNCHANGED_STEP = 120.0
+"""The most of a gap between two polls that counts as time without a change: a sleep or a pause counts no more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Track:
+    """
+    One live task's volatile side; instants are monotonic seconds.
+
+    `fresh_place`: its place was taken by this process and nothing has been sent. `unchanged`: seconds without any sign
+    of life, time not watched left out. `troubles`, `missing`, `renewals`: tries in a row that did not work.
+    """
+
+    due: float = 0.0
+    busy: bool = False
+    again: bool = False
+    fresh_place: bool = False
+    since: float = 0.0
+    polls: int = 0
+    troubles: int = 0
+    missing: int = 0
+    renewals: int = 0
+    address_dead: bool = False
+    progress: float | None = None
+    queue_position: int | None = None
+    eta_seconds: float | None = None
+    eta_told_at: float = 0.0
+    unchanged: float = 0.0
+    polled_at: float | None = None
+    fetched_bytes: int = 0
+    sign: tuple[RemoteState | None, float | None, int | None] | None = field(default=None)
+
+    def observe(self, seen: StillRunning, now: float) -> bool:
+        """
+        Take in a poll's answer; True if anything changed.
+        """
+        gap = 0.0 if self.polled_at is None else min(now - self.polled_at, MAX_UNCHANGED_STEP)
+        sign = (seen.remote_state, seen.progress, seen.queue_position)
+        changed = sign != self.sign
+        self.unchanged = 0.0 if changed else self.unchanged + gap
+        self.sign, self.polled_at = sign, now
+        self.progress, self.queue_position = seen.progress, seen.queue_position
+        self.eta_seconds, self.eta_told_at = seen.eta_seconds, now
+        self.troubles = self.missing = 0
+        return changed
