@@ -66,9 +66,12 @@ class Answered:
 class Deferred:
     """
     It did not work now and is worth another try later. From `submitting` it means: surely not created.
+
+    `problem` tells a person what to mend where the try waits for that.
     """
 
     detail: str
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,9 +328,9 @@ def _apply(task: Task, event: Event) -> Task:
         case Abandoned():
             return replace(task, cancel_wanted=True, cancel=CancelOutcome.LOCAL)
         case Saved():
-            return replace(task, files=event.files)
+            return replace(task, files=event.files, error=None)
         case Deferred():
-            return task
+            return replace(task, error=event.problem)
         case _:
             assert_never(event)
 

@@ -465,9 +465,9 @@ class Store(Protocol):
         """
         ...
 
-    async def owned(self, remote_ids: Sequence[str], *, account: str) -> frozenset[str]:
+    async def remote_ids(self, *, account: str, since: datetime) -> frozenset[str]:
         """
-        Which of these remote ids belong to a task of this account.
+        The remote ids of this account's tasks that were made at or after that instant.
         """
         ...
 
