@@ -1,0 +1,100 @@
+"""
+Where an account's key comes from, and whether it can be one.
+"""
+
+import importlib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vidrelay.config.places import MAX_KEY_BYTES, read_trusted
+from vidrelay.core.errors import ConfigError
+
+TOKEN_PREFIX = "vrl_"  # noqa: S105 the mark of our own tokens, not one of them
+
+_INVISIBLE = {"Cf", "Cc", "Zl", "Zp", "Zs"}
+_QUOTES = "\"'`\u2018\u2019\u201c\u201d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySource:
+    """
+    Where a key is kept: an environment variable, a file, or the platform's keyring (`name` is its service there).
+    """
+
+    kind: Literal["env", "file", "keyring"]
+    name: str
+
+    @property
+    def told(self) -> str:
+        """
+        The source in words.
+        """
+        words = {"env": "the environment variable", "file": "the file", "keyring": "the keyring entry"}
+        return f"{words[self.kind]} {self.name}"
+
+
+def read_key(source: KeySource | None, *, account: str, environ: Mapping[str, str]) -> str | None:
+    """
+    The account's key, checked; None where the account has none.
+
+    Raises:
+        ConfigError: It is missing or cannot be a key; the hint says what to do. The key itself is never told.
+    """
+    if source is None:
+        return None
+    match source.kind:
+        case "env":
+            raw = environ.get(source.name)
+        case "file":
+            raw = _from_file(source.name, account)
+        case "keyring":
+            raw = _from_keyring(source.name, account)
+    if raw is None or not raw.strip():
+        raise ConfigError(
+            f"The key of account {account} is missing: {source.told} is empty or not there.",
+            hint=f"Put the key there, or take [accounts.{account}] out of the configuration.",
+        )
+    fault = key_fault(raw.strip())
+    if fault:
+        raise ConfigError(f"The key of account {account}, from {source.told}, {fault}.")
+    return raw.strip()
+
+
+def key_fault(key: str) -> str | None:
+    """
+    Why this text cannot be a provider's key, or None where it can.
+    """
+    if key.startswith(TOKEN_PREFIX):
+        return "is a vidrelay token, not a provider's key"
+    if any(mark in key for mark in _QUOTES):
+        return "holds a quotation mark; write the key alone"
+    if any(unicodedata.category(letter) in _INVISIBLE for letter in key):
+        return "holds a line break, a blank or an invisible character inside"
+    if not key.isascii():
+        return "holds a character that no key has"
+    return None
+
+
+def _from_file(name: str, account: str) -> str:
+    try:
+        return read_trusted(Path(name).expanduser(), max_bytes=MAX_KEY_BYTES, secret=True)
+    except FileNotFoundError as error:
+        raise ConfigError(f"The key file of account {account} is missing: {name}.") from error
+
+
+def _from_keyring(service: str, account: str) -> str | None:
+    try:
+        keyring = importlib.import_module("keyring")  # an extra
+    except ImportError as error:
+        raise ConfigError(
+            f"Account {account} keeps its key in the keyring, and the keyring package is not installed.",
+            hint='pip install "vidrelay[keyring]"',
+        ) from error
+    try:
+        found = keyring.get_password(service, account)
+    except Exception as error:  # the back ends raise what they like
+        raise ConfigError(f"The keyring gave no key for account {account}: {type(error).__name__}.") from error
+    return found if isinstance(found, str) else None

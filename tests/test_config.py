@@ -1,0 +1,329 @@
+"""
+Settings: what a file may say, what is refused and how it is told.
+"""
+
+import os
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from vidrelay.config import Config, KeySource, config_file, load_config, read_key, state_directory
+from vidrelay.config.keys import key_fault
+from vidrelay.config.units import duration, said, size
+from vidrelay.core.errors import ConfigError
+from vidrelay.core.policy import Policy
+from vidrelay.core.ports import Pricing
+from vidrelay.core.task import Money
+
+PROVIDERS = {"openai": "", "preview": "", "replicate": "REPLICATE_API_TOKEN", "fal": "FAL_KEY FAL_API_KEY"}
+
+FULL = """
+[relay]
+default_account = "main"
+dedupe_window = "45s"
+join_live = false
+token = "keep"
+stale_after = "3h"
+port = 61234
+origins = ["tauri://localhost", "https://app.example:8443"]
+[poll]
+first = "3s"
+factor = 2
+cap = "20s"
+jitter = 0.1
+learned = false
+not_found_grace = "90s"
+[cache]
+max_bytes = "2GiB"
+max_age = "12h"
+[network]
+proxy = "http://127.0.0.1:7890"
+fake_ip = true
+[accounts.main]
+provider = "openai"
+key_env = "MY_KEY"
+window = { "model-a" = 2, "*" = 1 }
+price = { "model-a" = "0.10 USD/s", "model-b" = "0.35 USD" }
+daily_limit = "20 USD"
+base_url = "http://127.0.0.1:8000/v1/"
+allow_hosts = ["cdn.example.com", "*.media.example"]
+[accounts.second]
+provider = "replicate"
+key_file = "~/key"
+window = 4
+"""
+
+
+def load(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Config:
+    path = tmp_path / "vidrelay.toml"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return load_config(path, must_exist=True, environ=environ or {}, key_envs=PROVIDERS)
+
+
+def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text, environ)
+    return caught.value
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    config = load(tmp_path, FULL)
+    assert config.policy.default_account == "main"
+    assert config.policy.dedupe_window == timedelta(seconds=45)
+    assert not config.policy.join_live
+    assert config.policy.stale_after == timedelta(hours=3)
+    assert (config.token, config.port) == ("keep", 61234)
+    assert config.origins == {"tauri://localhost", "https://app.example:8443"}
+    assert config.policy.poll.first == 3
+    assert config.policy.poll.factor == 2
+    assert config.policy.cache.max_bytes == 2 * 1024**3
+    assert config.policy.cache.max_age == timedelta(hours=12)
+    assert config.network.proxy == "http://127.0.0.1:7890"
+    assert config.network.fake_ip
+    main, second, preview = config.accounts
+    assert main.key == KeySource(kind="env", name="MY_KEY")
+    assert main.window.limits == {"model-a": 2, "*": 1}
+    assert main.prices["model-a"] == Pricing(amount="0.10", currency="USD", per_second=True)
+    assert main.prices["model-b"] == Pricing(amount="0.35", currency="USD")
+    assert main.daily_limit == Money(amount=Decimal(20), currency="USD")
+    assert main.base_url == "http://127.0.0.1:8000/v1"
+    assert main.allow_hosts == ("cdn.example.com", ".media.example")
+    assert second.window.limits == {"*": 4}
+    assert preview.provider == "preview"
+
+
+def test_without_a_file_everything_is_as_the_contract_says(tmp_path: Path) -> None:
+    config = load_config(tmp_path / "none.toml", must_exist=False, environ={}, key_envs=PROVIDERS)
+    assert config.policy == Policy(default_account="preview")
+    assert [account.name for account in config.accounts] == ["preview"]
+    assert config.path is None
+    assert config.token == "new"
+
+
+def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml does not exist"):
+        load_config(tmp_path / "none.toml", must_exist=True, environ={}, key_envs=PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("[relay]\nhost = '0.0.0.0'", ":2", "127.0.0.1 only"),
+        ("bind = '0.0.0.0'", ":1", "127.0.0.1 only"),
+        ("[relay]\n\n# x\nunheard = 1", ":4", "is not a setting"),
+        ("[rely]\n", ":1", "is not a setting"),
+        ("[relay]\ndedupe_window = '5'", ":2", "with its unit"),
+        ("[relay]\ndedupe_window = 5", ":2", "text in quotes"),
+        ("[relay]\ndedupe_window = '-1s'", ":2", "with its unit"),
+        ("[relay]\ndedupe_window = '９s'", ":2", "with its unit"),
+        ("[relay]\ndedupe_window = '9d'", ":2", "from 0s to 1d"),
+        ("[relay]\nstale_after = '0s'", ":2", "from 1m to 30d"),
+        ("[relay]\ntoken = 'old'", ":2", "new"),
+        ("[relay]\nport = 0", ":2", "1024"),
+        ("[relay]\nport = true", ":2", "1024"),
+        ("[relay]\nport = '61000'", ":2", "1024"),
+        ("[relay]\nport = 1e9", ":2", "1024"),
+        ("[relay]\njoin_live = 1", ":2", "true or false"),
+        ("[relay]\norigins = ['*']", ":2", "origins"),
+        ("[relay]\norigins = ['https://*.example']", ":2", "without *"),
+        ("[relay]\norigins = 'https://a.example'", ":2", "list"),
+        ("[relay]\ndefault_account = 'nobody'", ":2", "names no account"),
+        ("[poll]\nfactor = 0", ":2", "from 1 to 10"),
+        ("[poll]\nfactor = nan", ":2", "number"),
+        ("[poll]\njitter = -1", ":2", "from 0 to 0.9"),
+        ("[poll]\njitter = '0.2'", ":2", "number"),
+        ("[poll]\nfirst = '20s'\ncap='10s'", ":3", "not be less"),
+        ("[cache]\nmax_bytes = '1KB'", ":2", "1MB"),
+        ("[cache]\nmax_bytes = 10", ":2", "text"),
+        ("[network]\nproxy = 'somewhere'", ":2", "address"),
+        ("[network]\nca_file = '/nowhere/ca.pem'", ":2", "names no file"),
+        ("[accounts.a]\nprovider = 'nobody'", ":2", "not known"),
+        ("[accounts.a]\nwindow = 1", ":1", "needs a provider"),
+        ("[accounts.'a b']\nprovider = 'openai'", ":1", "account name"),
+        ("[accounts.a]\nprovider = 'preview'", ":2", "only one"),
+        ("[accounts.preview]\nprovider = 'openai'", ":2", "only one"),
+        ("[accounts.a]\nprovider = 'openai'\nkey = 'sk-1'", ":3", "use key_env"),
+        ("[accounts.a]\nprovider = 'openai'\nkey_env = 'sk-not a name'", ":3", "name of an environment"),
+        ("[accounts.a]\nprovider = 'openai'\nkey_env = 'A'\nkey_file = 'b'", ":1", "more than one"),
+        ("[accounts.a]\nprovider = 'openai'\nwindow = 0", ":3", "window"),
+        ("[accounts.a]\nprovider = 'openai'\nwindow = 'many'", ":3", "window"),
+        ("[accounts.a]\nprovider = 'openai'\nwindow = {}", ":3", "window"),
+        ("[accounts.a]\nprovider = 'openai'\nwindow = { m = true }", ":3", "window"),
+        ("[accounts.a]\nprovider = 'openai'\nprice = { m = '1' }", ":3", "price a clip"),
+        ("[accounts.a]\nprovider = 'openai'\ndaily_limit = '20'", ":3", "amount and a currency"),
+        ("[accounts.a]\nprovider = 'openai'\nbase_url = 'http://api.example'", ":3", "loopback"),
+        ("[accounts.a]\nprovider = 'openai'\nbase_url = 'https://u:p@api.example'", ":3", "name or password"),
+        ("[accounts.a]\nprovider = 'openai'\nbase_url = 'ftp://api.example'", ":3", "https"),
+        ("[accounts.a]\nprovider = 'openai'\nbase_url = 'https://api.example/?a=1'", ":3", "must not hold"),
+        ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['*']", ":3", "host names"),
+        ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['10.0.0.1']", ":3", "host names"),
+        ("[accounts]\na = 1", ":2", "must be a table"),
+        ("[relay]\ntoken = 'new'\ntoken = 'keep'", ":3", "TOML"),
+        ("relay = ", ":1", "TOML"),
+        ("a = " + "[" * 5000, "", "TOML"),
+    ],
+)
+def test_a_fault_is_told_with_its_line_and_what_is_right(tmp_path: Path, text: str, where: str, what: str) -> None:
+    error = refused(tmp_path, text)
+    assert f"vidrelay.toml{where}" in error.message
+    assert what in error.message
+
+
+def test_an_unset_number_never_reads_as_a_flag(tmp_path: Path) -> None:
+    assert "whole number" in refused(tmp_path, "[accounts.a]\nprovider='openai'\nwindow = true").message
+
+
+@pytest.mark.parametrize(
+    "base_url", ["http://127.0.0.1:9", "http://localhost:9", "http://[::1]:9/v1", "https://a.example"]
+)
+def test_a_loopback_base_url_may_be_plain_http(tmp_path: Path, base_url: str) -> None:
+    config = load(tmp_path, f"[accounts.a]\nprovider='openai'\nbase_url='{base_url}'")
+    assert config.accounts[0].base_url == base_url
+
+
+def test_a_private_base_url_may_be_plain_http_when_it_says_so(tmp_path: Path) -> None:
+    text = "[accounts.a]\nprovider='openai'\nbase_url='http://192.168.1.9:8000'\nprivate_network=true"
+    assert load(tmp_path, text).accounts[0].private_network
+
+
+def test_the_only_account_is_the_default(tmp_path: Path) -> None:
+    config = load(tmp_path, "[accounts.a]\nprovider='openai'\nbase_url='https://a.example'")
+    assert config.policy.default_account == "a"
+
+
+def test_of_two_accounts_none_is_the_default(tmp_path: Path) -> None:
+    config = load(tmp_path, "[accounts.a]\nprovider='openai'\n[accounts.b]\nprovider='openai'")
+    assert config.policy.default_account is None
+
+
+def test_a_known_variable_makes_an_account_and_the_default(tmp_path: Path) -> None:
+    config = load(tmp_path, "", {"FAL_API_KEY": "k-1"})
+    assert config.accounts[0].name == "fal"
+    assert config.accounts[0].key == KeySource(kind="env", name="FAL_API_KEY")
+    assert config.policy.default_account == "fal"
+
+
+def test_a_known_variable_adds_nothing_beside_an_account_of_that_provider(tmp_path: Path) -> None:
+    text = "[accounts.mine]\nprovider='fal'\nkey_env='OTHER'"
+    config = load(tmp_path, text, {"FAL_KEY": "k-1"})
+    assert [account.name for account in config.accounts] == ["mine", "preview"]
+
+
+def test_an_openai_key_in_the_environment_makes_no_account(tmp_path: Path) -> None:
+    config = load(tmp_path, "", {"OPENAI_API_KEY": "sk-1"})
+    assert config.policy.default_account == "preview"
+
+
+def test_our_own_token_in_a_providers_variable_is_refused(tmp_path: Path) -> None:
+    error = refused(tmp_path, "", {"FAL_KEY": "vrl_abc"})
+    assert "FAL_KEY" in error.message
+    assert "abc" not in error.message
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_file_that_others_can_write_is_refused_with_the_fix(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "vidrelay.toml"
+    path.write_text("")
+    path.chmod(mode)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, must_exist=True, environ={}, key_envs=PROVIDERS)
+    assert caught.value.hint == f"chmod go-w '{path}'"
+
+
+def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "vidrelay.toml"
+    os.mkfifo(path, 0o600)
+    with pytest.raises(ConfigError, match="regular file"):
+        load_config(path, must_exist=True, environ={}, key_envs=PROVIDERS)
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"regular file|cannot be opened"):
+        load_config(tmp_path, must_exist=True, environ={}, key_envs=PROVIDERS)
+
+
+def test_a_file_over_256_kb_is_refused(tmp_path: Path) -> None:
+    assert "256 KB" in refused(tmp_path, "#" * (256 * 1024 + 1)).message
+    load(tmp_path, "#" * (256 * 1024))
+
+
+def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "vidrelay.toml"
+    path.write_bytes(b"# fine\n# \xff\n")
+    with pytest.raises(ConfigError, match=r"vidrelay\.toml:2: not UTF-8"):
+        load_config(path, must_exist=True, environ={}, key_envs=PROVIDERS)
+
+
+def test_places_follow_option_then_variable_then_platform(tmp_path: Path) -> None:
+    environ = {"VIDRELAY_CONFIG": "/e/c.toml", "VIDRELAY_STATE_DIR": "/e/state"}
+    assert config_file("/o/c.toml", environ) == (Path("/o/c.toml"), True)
+    assert config_file(None, environ) == (Path("/e/c.toml"), True)
+    assert config_file(None, {})[1] is False
+    assert config_file(None, {})[0].name == "vidrelay.toml"
+    assert state_directory("/o/state", environ) == Path("/o/state")
+    assert state_directory(None, environ) == Path("/e/state")
+    assert state_directory(None, {}).name == "vidrelay"
+
+
+def test_a_key_is_trimmed_of_outer_blanks() -> None:
+    source = KeySource(kind="env", name="K")
+    assert read_key(source, account="a", environ={"K": "  sk-1\r\n"}) == "sk-1"
+    assert read_key(None, account="a", environ={}) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["sk\n1", "sk 1", '"sk"', "'sk'", "“sk”", "sk\u200b1", "sk\u20601", "sk\x00", "vrl_x", "ключ", "sk\ufeff1"]
+)
+def test_what_cannot_be_a_key_is_refused_and_never_told(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_key(KeySource(kind="env", name="K"), account="a", environ={"K": key})
+    assert key not in caught.value.message
+    assert key_fault(key)
+
+
+def test_a_missing_key_says_where_it_was_looked_for() -> None:
+    with pytest.raises(ConfigError, match="environment variable K is empty or not there"):
+        read_key(KeySource(kind="env", name="K"), account="a", environ={})
+
+
+def test_a_key_file_is_read_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    source = KeySource(kind="file", name=str(path))
+    with pytest.raises(ConfigError, match="is missing"):
+        read_key(source, account="a", environ={})
+    path.write_text("sk-1\n")
+    path.chmod(0o600)
+    assert read_key(source, account="a", environ={}) == "sk-1"
+    path.chmod(0o644)
+    if os.getuid() != 0:
+        with pytest.raises(ConfigError, match="read by other users"):
+            read_key(source, account="a", environ={})
+
+
+def test_a_keyring_that_is_not_installed_says_how_to_get_it() -> None:
+    try:
+        import keyring  # noqa: F401
+    except ImportError:
+        with pytest.raises(ConfigError) as caught:
+            read_key(KeySource(kind="keyring", name="vidrelay"), account="a", environ={})
+        assert caught.value.hint == 'pip install "vidrelay[keyring]"'
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30), ("1.5h", 5400), ("250ms", 0.25), ("7d", 604800), ("0s", 0), ("2m", 120)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+def test_durations_are_said_as_they_are_read() -> None:
+    for text in ("30s", "90s", "2m", "2h", "7d"):
+        assert duration(said(duration(text))) == duration(text)
+
+
+@pytest.mark.parametrize(("text", "count"), [("10GB", 10**10), ("1 MiB", 1024**2), ("0.5KB", 500), ("1TB", 10**12)])
+def test_sizes(text: str, count: int) -> None:
+    assert size(text) == count
