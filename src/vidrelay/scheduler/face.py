@@ -1,0 +1,220 @@
+"""
+What the scheduler shows to those above it: the records it answers with, and its face as a protocol.
+
+`relay.py: Relay` fills `RelayFace`; the server is written against the protocol, so it can be tried against a fake.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from vidrelay.core.ports import Admission, Pause
+from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """
+    Something that watchers are told: a committed change, or progress inside a state (`event_id` None).
+    """
+
+    task: Task
+    event_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowStatus:
+    """
+    One window of an account: how many places it has, who says so, and how many tasks take one or wait for one.
+
+    `source` is `provider`, `configured`, `default`, or `lowered` (after a refusal, for a while).
+    """
+
+    name: str
+    limit: int
+    source: str
+    running: int
+    queued: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountStatus:
+    """
+    How an account stands; `pause` None: it is at work. `is_default`: requests that name no account go there.
+    """
+
+    name: str
+    provider: str
+    windows: tuple[WindowStatus, ...]
+    pause: Pause | None = None
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """
+    How long a segment takes, in seconds: the middle, and what nine in ten do not exceed.
+    """
+
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """
+    The lifetime counters (contract section 8), what was saved, and the segments' lengths by model and segment name.
+    """
+
+    counters: Mapping[str, int]
+    saved_clips: int = 0
+    saved_money: tuple[Money, ...] = ()
+    segments: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict)
+
+
+class RelayFace(Protocol):
+    """
+    Everything the server may ask of the relay.
+    """
+
+    async def submit(
+        self,
+        request: Request,
+        *,
+        app: str | None = None,
+        client_key: str | None = None,
+        request_id: str | None = None,
+        resend: bool = False,
+    ) -> Admission:
+        """
+        Answer a request with a new task, or an earlier one; it is durable when this returns.
+
+        Raises:
+            RequestError: It cannot be done as asked.
+            StoreError: It could not be made durable.
+            DiskFull: There is no room.
+        """
+        ...
+
+    async def get(self, task_id: str) -> Task:
+        """
+        The task as it is now.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        ...
+
+    def standing(self, task: Task) -> Standing:
+        """
+        What is known of the task beside its record.
+        """
+        ...
+
+    async def wait(self, task_id: str, *, seconds: float, seen: State | None = None) -> Task:
+        """
+        The task once its state changes (or already differs from `seen`), or as it is after so many seconds.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        ...
+
+    async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
+        """
+        Note that the task is no longer wanted; returns it and the outcome to show in this answer.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        ...
+
+    async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> Task:
+        """
+        Settle an uncertain task as a person says.
+
+        Raises:
+            UnknownTask: There is none.
+            WrongState: It is not uncertain.
+            InvalidRequest: The remote id is missing or cannot be one.
+        """
+        ...
+
+    async def page(
+        self, *, states: frozenset[State] | None, account: str | None, limit: int, before: int | None
+    ) -> list[Task]:
+        """
+        Tasks, newest first, with a `seq` under `before`.
+        """
+        ...
+
+    def watch(self) -> AbstractContextManager[asyncio.Queue[Announcement | None]]:
+        """
+        Everything announced from now on; None says that the watcher fell too far behind and hears no more.
+        """
+        ...
+
+    async def log(self, *, after: int, limit: int, task_id: str | None = None) -> list[Task] | None:
+        """
+        The tasks as they stood at each log entry above `after`, oldest first; None where `after` is unknown here.
+        """
+        ...
+
+    def live(self) -> list[Task]:
+        """
+        Every unended task, oldest first.
+        """
+        ...
+
+    def accounts(self) -> list[AccountStatus]:
+        """
+        How each account stands.
+        """
+        ...
+
+    async def resume(self, name: str) -> AccountStatus:
+        """
+        Lift an account's pause.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        ...
+
+    async def stats(self) -> Stats:
+        """
+        The lifetime counters and what comes of them.
+        """
+        ...
+
+    async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
+        """
+        Take in a reference image.
+
+        Raises:
+            UnsupportedMedia: It is no picture we read.
+            TooLarge: It is over a limit.
+            DiskFull: There is no room.
+        """
+        ...
+
+    async def result_file(self, task_id: str, index: int) -> tuple[Path, FileRef]:
+        """
+        Where a result's file is.
+
+        Raises:
+            UnknownTask: There is none.
+            WrongState: The task is not done.
+            ResultGone: The file was evicted.
+            InvalidRequest: It has no file of that index.
+        """
+        ...
+
+    def file_path(self, file: FileRef) -> Path:
+        """
+        Where a result's file is, or was.
+        """
+        ...
