@@ -58,9 +58,12 @@ def read_trusted(path: Path, *, max_bytes: int, secret: bool = False) -> str:
         raise
     except OSError as error:
         raise ConfigError(f"{path} cannot be opened: {error.strerror}.") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check(path, os.fstat(descriptor), max_bytes=max_bytes, secret=secret)
-        data = file.read(max_bytes + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > max_bytes:
         raise ConfigError(f"{path} is larger than {max_bytes // 1024} KB.", hint="Make it smaller.")
     try:
