@@ -1,0 +1,47 @@
+"""
+How a client and a relay prove to each other that both know the token, without sending it (`POST /proof`).
+
+The client sends a nonce and `client_proof`; a relay that finds it right answers with `server_proof`, which names its
+instance. Both are bound to the port, so what a listener on another port recorded proves nothing here, and a nonce has
+one fixed length, so no nonce and port can be read as another pair.
+"""
+
+import hmac
+import re
+
+NONCE_BYTES = 32
+
+_NONCE = re.compile(r"[0-9a-f]{64}")
+_MAC = re.compile(r"[0-9a-f]{64}")
+
+
+def is_nonce(value: object) -> bool:
+    """
+    Whether it is a nonce as both sides write it: `NONCE_BYTES` random bytes as lower-case hexadecimal digits.
+    """
+    return isinstance(value, str) and _NONCE.fullmatch(value) is not None
+
+
+def client_proof(token: str, *, nonce: str, port: int) -> str:
+    """
+    What a client sends beside its nonce, before any token.
+    """
+    return _mac(token, "client", nonce, str(port))
+
+
+def server_proof(token: str, *, nonce: str, port: int, instance: str) -> str:
+    """
+    What the relay answers; `instance` is the one that its `relay.json` names.
+    """
+    return _mac(token, "server", nonce, str(port), instance)
+
+
+def proves(mac: object, expected: str) -> bool:
+    """
+    Whether `mac`, as it came over the wire, is the expected one; takes the same time wherever they differ.
+    """
+    return isinstance(mac, str) and _MAC.fullmatch(mac) is not None and hmac.compare_digest(mac, expected)
+
+
+def _mac(token: str, *parts: str) -> str:
+    return hmac.new(token.encode(), "".join(parts).encode(), "sha256").hexdigest()
