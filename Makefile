@@ -1,0 +1,49 @@
+# What a person or CI does with this checkout; `make help` lists it. Everything lives in .venv, nothing is installed
+# outside the checkout.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.set-up
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench pictures clean
+
+help: ## list what can be done here
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the vidrelay command and everything the other targets need
+
+# The stamp is made anew only when what is installed would change; an editable install follows src/ by itself.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "vidrelay needs Python 3.11 or newer; say which one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up .venv (about a minute, once)"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key, no network, nothing paid
+	@$(BIN)/python scripts/demo.py
+
+test: $(STAMP) ## run every test (about three minutes)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(STAMP) ## what must hold before a commit: format, lint, types, import contracts
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## format the code and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## measure speed, start and memory beside a bare route (two minutes; never fails on timing)
+	@$(BIN)/python -m bench
+
+pictures: $(STAMP) ## make the README's picture anew from a real demo run
+	@$(BIN)/python docs/images/make_pictures.py
+
+clean: ## remove what make made, .venv included
+	@rm -rf .venv demo-state build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
