@@ -1,0 +1,97 @@
+"""
+The result cache: is an earlier result still whole, and which results go when there are too many or they are too old.
+"""
+
+import logging
+
+from vidrelay.core.policy import CachePolicy
+from vidrelay.core.ports import CachedResult, Clock, Files, ResultIndex
+from vidrelay.core.task import FileRef, Task
+
+logger = logging.getLogger(__name__)
+
+BATCH = 50
+EVERY = 1_000_000
+
+
+class Cache:
+    """
+    Results on disk and their index, kept in step.
+    """
+
+    def __init__(self, index: ResultIndex, files: Files, policy: CachePolicy, clock: Clock) -> None:
+        self._index = index
+        self._files = files
+        self._policy = policy
+        self._clock = clock
+
+    def whole(self, task: Task) -> bool:
+        """
+        Whether every file of a done task is still there.
+        """
+        return bool(task.files) and all(self._files.whole(file) for file in task.files)
+
+    async def forget(self, task: Task) -> None:
+        """
+        Take a result that is not whole out of the index, and what is left of it off the disk.
+        """
+        await self._index.forget(task.id)
+        await self._files.delete(task.files)
+
+    async def discard(self, files: tuple[FileRef, ...]) -> None:
+        """
+        Delete files that no task took: it was cancelled while they came.
+        """
+        await self._files.delete(files)
+
+    async def sweep(self) -> None:
+        """
+        At start: delete what the index does not know, then trim.
+        """
+        deleted = await self._files.sweep(await self._index.known())
+        if deleted:
+            logger.info("cache.swept orphans=%d", deleted)
+        await self.trim()
+
+    async def trim(self) -> None:
+        """
+        Evict what is older than the policy allows, then the results used longest ago until the rest fits.
+        """
+        oldest = self._clock.now() - self._policy.max_age
+        while stale := await self._index.older_than(oldest, limit=BATCH):
+            for result in stale:
+                await self._evict(result, "age")
+        while True:
+            coldest, total = await self._index.results(coldest=BATCH)
+            if total <= self._policy.max_bytes or not coldest:
+                return
+            for result in coldest:
+                if total <= self._policy.max_bytes:
+                    return
+                await self._evict(result, "size")
+                total -= result.size_bytes
+
+    async def verify(self) -> list[str]:
+        """
+        Forget every result that is not whole; returns their tasks' ids.
+        """
+        results, _ = await self._index.results(coldest=EVERY)
+        broken = [result for result in results if not all(self._files.whole(file) for file in result.files)]
+        for result in broken:
+            await self._evict(result, "broken")
+        return [result.task_id for result in broken]
+
+    async def clear(self) -> int:
+        """
+        Evict every result; returns how many there were.
+        """
+        results, _ = await self._index.results(coldest=EVERY)
+        for result in results:
+            await self._evict(result, "cleared")
+        return len(results)
+
+    async def _evict(self, result: CachedResult, why: str) -> None:
+        # Index first: a row without a file would be served; a file without a row is deleted at the next start.
+        await self._index.forget(result.task_id)
+        await self._files.delete(result.files)
+        logger.info("cache.evicted task=%s bytes=%d why=%s", result.task_id, result.size_bytes, why)

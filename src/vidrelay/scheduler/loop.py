@@ -1,0 +1,231 @@
+"""
+The loop: fill the windows, take what is due, run steps, sleep until the next is due.
+
+Every step runs guarded: an exception in it is logged and the task is looked at again, so that no trouble of one task,
+or of ours, stops the others or leaks a place.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from vidrelay.core.errors import DiskFull, StoreError
+from vidrelay.core.pace import backoff
+from vidrelay.core.ports import Clock, Files, Refused, Scope, Store
+from vidrelay.core.task import State, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.line import WindowKey
+from vidrelay.scheduler.roster import Roster
+from vidrelay.scheduler.step import Stepper
+from vidrelay.scheduler.track import Track
+from vidrelay.scheduler.waiting import either
+
+logger = logging.getLogger(__name__)
+
+MAX_STEPS = 128
+"""How many steps run at once; more tasks than that wait their turn for a moment."""
+
+LONGEST_SLEEP_SECONDS = 30.0
+CLOCK_JUMP_SECONDS = 20.0
+FULL_DISK_SECONDS = 30.0
+FOREVER = float("inf")
+
+
+class Loop:
+    """
+    Drives every live task.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        files: Files,
+        clock: Clock,
+        chance: Callable[[], float],
+        new_id: Callable[[], str],
+        roster: Roster,
+        accounts: dict[str, Account],
+        stepper: Stepper,
+        min_free_bytes: int,
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._clock = clock
+        self._chance = chance
+        self._new_id = new_id
+        self._roster = roster
+        self._accounts = accounts
+        self._stepper = stepper
+        self._min_free_bytes = min_free_bytes
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._steps: dict[str, asyncio.Task[None]] = {}
+        self._frees_at: dict[WindowKey, datetime | None] = {}
+
+    def wake(self, task_id: str | None = None) -> None:
+        """
+        Look again now: at every window, and at this task if one is named.
+        """
+        track = self._roster.track(task_id) if task_id is not None else None
+        if track is not None:
+            track.due = 0.0
+            track.again = track.busy
+        self._wake.set()
+
+    async def run(self) -> None:
+        """
+        Run until `stop`; then every step that is under way has ended.
+        """
+        last = self._clock.now(), self._clock.monotonic()
+        async with asyncio.TaskGroup() as group:
+            while not self._stopping:
+                self._wake.clear()
+                last = self._notice_jump(last)
+                await self._fill_windows()
+                for task_id, track in self._due():
+                    track.busy = True
+                    self._steps[task_id] = group.create_task(self._guarded(task_id))
+                await either(self._wake, self._idle_seconds(), self._clock)
+
+    def stop(self) -> None:
+        """
+        Take nothing new. Polls and downloads under way are broken off; a create call is waited for.
+        """
+        self._stopping = True
+        self._wake.set()
+        for task_id, step in self._steps.items():
+            task = self._roster.get_live(task_id)
+            if task is None or task.state is not State.SUBMITTING:
+                step.cancel()
+
+    def abandon(self) -> None:
+        """
+        Break off even the create calls: their tasks become uncertain.
+        """
+        for step in self._steps.values():
+            step.cancel()
+
+    # Windows
+
+    async def _fill_windows(self) -> None:
+        for key in self._roster.line.windows():
+            account = self._accounts.get(key[0])
+            if account is not None:
+                await self._fill(key, account)
+
+    async def _fill(self, key: WindowKey, account: Account) -> None:
+        """
+        Give places to the first in line while there is room, the account does not rest, and the disk has space.
+        """
+        self._frees_at.pop(key, None)
+        while self._roster.line.waiting(key) and not self._stopping:
+            monotonic = self._clock.monotonic()
+            limit = account.limit(key[1], monotonic).places
+            if account.rest(creates=True, monotonic=monotonic) > 0 or len(self._roster.holding(key)) >= limit:
+                return
+            if self._files.free_bytes() < self._min_free_bytes:
+                self._rest_for_disk(account)
+                return
+            try:
+                task = await self._store.take_place(
+                    account=key[0], window=key[1], limit=limit, submission_key=self._new_id(), now=self._clock.now()
+                )
+            except DiskFull:
+                self._rest_for_disk(account)
+                return
+            except StoreError as problem:
+                logger.warning("window.waits account=%s why=%s", account.name, problem.message)
+                return
+            if task is None:
+                _, self._frees_at[key] = await self._store.places(account=key[0], window=key[1], now=self._clock.now())
+                return
+            track = self._roster.track(task.id)
+            if track is not None:
+                track.fresh_place, track.due = True, 0.0
+            account.probe(monotonic)
+
+    def _rest_for_disk(self, account: Account) -> None:
+        refusal = Refused(
+            scope=Scope.CREATES,
+            reason="disk",
+            detail="there is too little room on the disk for a result",
+            retry_after=FULL_DISK_SECONDS,
+        )
+        account.refused(refusal, now=self._clock.now(), monotonic=self._clock.monotonic(), chance=self._chance())
+
+    # Steps
+
+    def _due(self) -> list[tuple[str, Track]]:
+        now, room = self._clock.monotonic(), MAX_STEPS - len(self._steps)
+        due = [(task_id, track) for task_id, track in self._roster.active() if not track.busy and track.due <= now]
+        return sorted(due, key=lambda entry: entry[1].due)[: max(0, room)]
+
+    async def _guarded(self, task_id: str) -> None:
+        delay: float | None = 0.0
+        try:
+            delay = await self._run_step(task_id)
+        except Exception:
+            logger.exception("step.failed task=%s", task_id)
+            track = self._roster.track(task_id)
+            if track is not None:
+                track.troubles += 1
+                delay = max(1.0, backoff(tries=track.troubles, chance=self._chance()))
+        finally:
+            self._steps.pop(task_id, None)
+            self._schedule(task_id, delay)
+
+    async def _run_step(self, task_id: str) -> float | None:
+        task, track = self._roster.get_live(task_id), self._roster.track(task_id)
+        account = self._accounts.get(task.account) if task is not None else None
+        if task is None or track is None or account is None:
+            return None
+        return await self._stepper.step(task, track, account)
+
+    def _schedule(self, task_id: str, delay: float | None) -> None:
+        track = self._roster.track(task_id)
+        if track is not None:
+            track.busy = False
+            if track.again:
+                track.again, delay = False, 0.0
+            track.due = FOREVER if delay is None else self._clock.monotonic() + delay
+        self._wake.set()
+
+    def _idle_seconds(self) -> float:
+        """
+        How long nothing is due, as far as can be told now.
+        """
+        now = self._clock.monotonic()
+        waits = [LONGEST_SLEEP_SECONDS]
+        if len(self._steps) < MAX_STEPS:
+            waits += [track.due - now for _, track in self._roster.active() if not track.busy]
+        for key in self._roster.line.windows():
+            account = self._accounts.get(key[0])
+            rest = account.rest(creates=True, monotonic=now) if account is not None else 0.0
+            if rest > 0:
+                waits.append(rest)
+            frees_at = self._frees_at.get(key)
+            if frees_at is not None:
+                waits.append((frees_at - self._clock.now()).total_seconds() + 0.01)
+        return max(0.0, min(waits))
+
+    # Time
+
+    def _notice_jump(self, last: tuple[datetime, float]) -> tuple[datetime, float]:
+        """
+        After a sleep of the machine or an adjusted clock, ask for every running task at once, spread over two seconds.
+        """
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        if abs((now - last[0]).total_seconds() - (monotonic - last[1])) > CLOCK_JUMP_SECONDS:
+            logger.warning("clock.jumped from=%s to=%s", last[0], now)
+            for _, track in self._roster.active():
+                track.due = min(track.due, monotonic + 2.0 * self._chance())
+        return now, monotonic
+
+
+def at_start(task: Task, track: Track, *, monotonic: float, chance: float) -> None:
+    """
+    When a task of an earlier life of the relay is first looked at: at once, spread a little where many are polled.
+    """
+    track.due = monotonic + 2.0 * chance if task.state is State.RUNNING else monotonic

@@ -1,0 +1,80 @@
+"""
+What can be said of a live task beside its record: its place in line, the time left, and what holds it up.
+"""
+
+from collections.abc import Mapping
+
+from vidrelay.core.estimate import in_line, remaining, told
+from vidrelay.core.ports import Clock
+from vidrelay.core.task import Blocked, Eta, Standing, State, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.history import History
+from vidrelay.scheduler.roster import Roster
+
+
+class Outlook:
+    """
+    Says how live tasks stand.
+    """
+
+    def __init__(self, roster: Roster, accounts: Mapping[str, Account], history: History, clock: Clock) -> None:
+        self._roster = roster
+        self._accounts = accounts
+        self._history = history
+        self._clock = clock
+
+    def standing(self, task: Task) -> Standing:
+        """
+        What is known of the task beside its record.
+        """
+        track = self._roster.track(task.id)
+        if task.ended or track is None:
+            return Standing()
+        match task.state:
+            case State.QUEUED:
+                return Standing(
+                    ahead=self._roster.line.ahead(task.id), eta=self._eta_in_line(task), blocked=self._blocked(task)
+                )
+            case State.RUNNING:
+                return Standing(
+                    progress=track.progress,
+                    queue_position=track.queue_position,
+                    eta=self._eta_running(task),
+                    blocked=self._blocked(task),
+                )
+            case State.UNCERTAIN:
+                return Standing(blocked=Blocked(reason="lookup"))
+            case _:
+                return Standing()
+
+    def _blocked(self, task: Task) -> Blocked | None:
+        account = self._accounts.get(task.account)
+        if account is None:
+            return Blocked(reason="auth")
+        queued = task.state is State.QUEUED
+        paused = account.blocked(creates=queued, monotonic=self._clock.monotonic())
+        if paused is not None or not queued:
+            return paused
+        return Blocked(reason="window")
+
+    def _eta_running(self, task: Task) -> Eta | None:
+        track = self._roster.track(task.id)
+        if track is not None and track.eta_seconds is not None:
+            return told(max(0.0, track.eta_seconds - (self._clock.monotonic() - track.eta_told_at)))
+        return remaining(self._history.durations(task), self._elapsed(task))
+
+    def _eta_in_line(self, task: Task) -> Eta | None:
+        account, ahead = self._accounts.get(task.account), self._roster.line.ahead(task.id)
+        if account is None or ahead is None:
+            return None
+        holding = [self._roster.get_live(other) for other in self._roster.holding((task.account, task.window))]
+        return in_line(
+            self._history.durations(task),
+            ahead=ahead,
+            places=account.limit(task.window, self._clock.monotonic()).places,
+            busy=[self._elapsed(other) for other in holding if other is not None],
+        )
+
+    def _elapsed(self, task: Task) -> float:
+        since = task.accepted_at or task.started_at
+        return 0.0 if since is None else max(0.0, (self._clock.now() - since).total_seconds())

@@ -1,0 +1,433 @@
+"""
+The relay: what doors, the server and embedding programs call.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from vidrelay.core.errors import (
+    InvalidRequest,
+    ResultGone,
+    TransportError,
+    UnknownAccount,
+    UnknownTask,
+    WrongState,
+)
+from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
+from vidrelay.core.policy import Policy
+from vidrelay.core.ports import (
+    AccountBook,
+    AccountPlan,
+    Admission,
+    Assets,
+    CachedResult,
+    Clock,
+    Files,
+    How,
+    ResultIndex,
+    Store,
+)
+from vidrelay.core.task import (
+    Asset,
+    CancelOutcome,
+    FileRef,
+    Request,
+    Resolution,
+    Standing,
+    State,
+    Task,
+)
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.admission import Admitter, Sender
+from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.converse import converse
+from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowStatus
+from vidrelay.scheduler.figures import figures
+from vidrelay.scheduler.history import History
+from vidrelay.scheduler.loop import Loop, at_start
+from vidrelay.scheduler.outlook import Outlook
+from vidrelay.scheduler.roster import Roster
+from vidrelay.scheduler.saving import Saver
+from vidrelay.scheduler.step import Stepper, Tools
+from vidrelay.scheduler.waiting import either
+
+logger = logging.getLogger(__name__)
+
+CANCEL_WAIT_SECONDS = 5.0
+
+
+class Relay:
+    """
+    Takes requests, moves their tasks along, and tells how they stand. Live from `run` until `stop`.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        book: AccountBook,
+        index: ResultIndex,
+        files: Files,
+        assets: Assets,
+        clock: Clock,
+        chance: Callable[[], float],
+        new_id: Callable[[], str],
+        plans: Sequence[AccountPlan],
+        policy: Policy,
+    ) -> None:
+        self._store = store
+        self._book = book
+        self._index = index
+        self._files = files
+        self._assets = assets
+        self._clock = clock
+        self._chance = chance
+        self._policy = policy
+        self._accounts = {plan.name: Account(plan) for plan in plans}
+        self._roster = Roster()
+        self._history = History(store)
+        self._cache = Cache(index, files, policy.cache, clock)
+        self._saver = Saver(store, clock, chance)
+        self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
+        self._stopped = asyncio.Event()
+        store.on_commit = self._roster.note
+        tools = Tools(
+            store=store,
+            book=book,
+            clock=clock,
+            chance=chance,
+            policy=policy,
+            roster=self._roster,
+            history=self._history,
+            cache=self._cache,
+            saver=self._saver,
+        )
+        self._loop = Loop(
+            store=store,
+            files=files,
+            clock=clock,
+            chance=chance,
+            new_id=new_id,
+            roster=self._roster,
+            accounts=self._accounts,
+            stepper=Stepper(tools),
+            min_free_bytes=policy.cache.min_free_bytes,
+        )
+        self._admitter = Admitter(
+            store=store,
+            book=book,
+            assets=assets,
+            cache=self._cache,
+            clock=clock,
+            new_id=new_id,
+            policy=policy,
+            accounts=self._accounts,
+        )
+
+    # Life
+
+    async def load(self) -> None:
+        """
+        Take up what an earlier life of the relay left: pauses and every unended task. Answers are right after this.
+        """
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        for name, pause in (await self._book.pauses()).items():
+            if name in self._accounts:
+                self._accounts[name].restore(pause, now=now, monotonic=monotonic)
+        models = set()
+        for task in await self._store.live():
+            self._roster.load(task)
+            models.add((task.account, task.model_version))
+            track = self._roster.track(task.id)
+            if track is not None:
+                at_start(task, track, monotonic=monotonic, chance=self._chance())
+            if task.account not in self._accounts:
+                logger.warning("task.orphaned task=%s account=%s", task.id, task.account)
+        for account, model in models:
+            await self._history.load(account, model)
+
+    async def run(self) -> None:
+        """
+        Drive the tasks until `stop`. `load` comes first.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._cache.sweep())
+            for account in self._accounts.values():
+                group.create_task(self._ask_limits(account))
+            await self._loop.run()
+        self._stopped.set()
+
+    async def stop(self, *, grace: float) -> None:
+        """
+        Take nothing new, wait for create calls under way up to `grace` seconds, then end them as uncertain.
+        """
+        self._loop.stop()
+        if not await either(self._stopped, grace, self._clock):
+            self.abandon()
+            await self._stopped.wait()
+
+    def abandon(self) -> None:
+        """
+        End even the create calls that are under way; their tasks become uncertain.
+        """
+        self._loop.abandon()
+
+    async def _ask_limits(self, account: Account) -> None:
+        if account.plan.window.limits is not None:
+            return
+        with suppress(TransportError):
+            account.told(await converse(account.plan.adapter.limits(), account.plan.transport))
+            self._loop.wake()
+
+    # Submitting
+
+    async def submit(
+        self,
+        request: Request,
+        *,
+        app: str | None = None,
+        client_key: str | None = None,
+        request_id: str | None = None,
+        resend: bool = False,
+    ) -> Admission:
+        """
+        Make a task, or give the earlier one that answers the request; what is returned is on disk.
+
+        Raises:
+            RequestError: It cannot be done as asked; nothing was made.
+            DiskFull: There is no room to keep it; nothing was made.
+        """
+        sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
+        admission = await self._admitter.admit(request, sender)
+        if admission.how is How.CREATED:
+            await self._history.load(admission.task.account, admission.task.model_version)
+            self._loop.wake(admission.task.id)
+        return admission
+
+    async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
+        """
+        Keep a reference image.
+        """
+        return await self._assets.put(chunks)
+
+    # Looking
+
+    async def get(self, task_id: str) -> Task:
+        """
+        The task as it is on disk.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        return self._roster.find(task_id) or await self._store.get(task_id)
+
+    def live(self) -> list[Task]:
+        """
+        Every unended task, oldest first.
+        """
+        return self._roster.live()
+
+    async def page(
+        self, *, states: frozenset[State] | None, account: str | None, limit: int, before: int | None
+    ) -> list[Task]:
+        """
+        Tasks, newest first, made before the one with place `before`.
+        """
+        return await self._store.page(states=states, account=account, before=before, limit=limit)
+
+    async def wait(self, task_id: str, *, seconds: float, seen: State | None = None) -> Task:
+        """
+        The task once its state differs from `seen` (None: from what it is now), it has ended, or so long has passed.
+        """
+        task = await self.get(task_id)
+        known = seen or task.state
+        deadline = self._clock.monotonic() + seconds
+        with self._roster.waiting(task_id) as committed:
+            while task.state is known and not task.ended:
+                committed.clear()
+                left = deadline - self._clock.monotonic()
+                if left <= 0 or not await either(committed, left, self._clock):
+                    break
+                task = await self.get(task_id)
+        return await self.get(task_id)
+
+    def watch(self) -> AbstractContextManager[asyncio.Queue[Announcement | None]]:
+        """
+        Everything that happens from now on; None in the queue means that the listener fell behind.
+        """
+        return self._roster.watch()
+
+    async def log(self, *, after: int, limit: int, task_id: str | None = None) -> list[Task] | None:
+        """
+        The tasks as they stood at each event above `after`; None if that event is unknown.
+        """
+        return await self._store.log(after=after, limit=limit, task_id=task_id)
+
+    def standing(self, task: Task) -> Standing:
+        """
+        What is known of the task beside its record.
+        """
+        return self._outlook.standing(task)
+
+    # Steering
+
+    async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
+        """
+        End the task here and, where the provider can, there; returns it with what can be said of the wish by then.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        task = await self.get(task_id)
+        moved = None if task.ended else await self._saver.try_save(task, CancelRequested())
+        if moved is None:
+            return await self.get(task_id), CancelOutcome.TOO_LATE
+        self._loop.wake(task_id)
+        deadline = self._clock.monotonic() + CANCEL_WAIT_SECONDS
+        with self._roster.waiting(task_id) as committed:
+            while moved.cancel is CancelOutcome.PENDING and not moved.ended:
+                left = deadline - self._clock.monotonic()
+                if left <= 0 or not await either(committed, left, self._clock):
+                    break
+                committed.clear()
+                moved = await self.get(task_id)
+        return moved, moved.cancel or CancelOutcome.PENDING
+
+    async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> Task:
+        """
+        Settle an uncertain task as a person says.
+
+        Raises:
+            UnknownTask: There is none.
+            WrongState: It is not uncertain.
+            InvalidRequest: `adopt` names no remote id, or one that the provider's ids do not look like.
+            DuplicateRemote: That remote job belongs to another task.
+        """
+        task = await self.get(task_id)
+        if task.state is not State.UNCERTAIN:
+            raise WrongState(f"the task is {task.state}, and only an uncertain one can be resolved")
+        event: Event
+        match action:
+            case Resolution.RETRY:
+                event = ResubmitRequested()
+                self._store.count(retries=1)
+            case Resolution.ABANDON:
+                event = Abandoned()
+            case Resolution.ADOPT:
+                event = Found(remote_id=self._remote_id(task, remote_id))
+        moved = await self._saver.try_save(task, event)
+        if moved is None:
+            raise WrongState("the task is no longer uncertain")
+        self._loop.wake(task_id)
+        return moved
+
+    def _remote_id(self, task: Task, remote_id: str | None) -> str:
+        if not remote_id:
+            raise InvalidRequest("adopt needs the id that the provider gave", field="remoteId")
+        account = self._accounts.get(task.account)
+        if account is None or not account.plan.adapter.valid_id(remote_id):
+            raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
+        return remote_id
+
+    # Results
+
+    async def result_file(self, task_id: str, index: int) -> tuple[Path, FileRef]:
+        """
+        Where one file of a done task is.
+
+        Raises:
+            UnknownTask: There is no such task, or it has no such file.
+            WrongState: It is not done.
+            ResultGone: The file was evicted.
+        """
+        task = await self.get(task_id)
+        if task.state is not State.DONE:
+            raise WrongState(f"the task is {task.state}, so it has no result")
+        file = next((file for file in task.files if file.index == index), None)
+        if file is None:
+            raise UnknownTask(f"the task has {len(task.files)} files, and none with index {index}")
+        if not self._files.whole(file):
+            raise ResultGone
+        return self._files.location(file), file
+
+    def file_path(self, file: FileRef) -> Path:
+        """
+        Where a file of the cache is, or was.
+        """
+        return self._files.location(file)
+
+    async def cached(self, *, limit: int) -> tuple[list[CachedResult], int]:
+        """
+        The cached results used longest ago, and the bytes of all.
+        """
+        return await self._index.results(coldest=limit)
+
+    async def verify_cache(self) -> list[str]:
+        """
+        Forget every cached result that is not whole; returns their tasks' ids.
+        """
+        return await self._cache.verify()
+
+    async def clear_cache(self) -> int:
+        """
+        Delete every cached result; returns how many there were.
+        """
+        return await self._cache.clear()
+
+    # Accounts and figures
+
+    def accounts(self) -> list[AccountStatus]:
+        """
+        How every account stands.
+        """
+        return [self._status(account) for account in self._accounts.values()]
+
+    async def resume(self, name: str) -> AccountStatus:
+        """
+        Lift an account's pause.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        account = self._accounts.get(name)
+        if account is None:
+            raise UnknownAccount(f"no account is named {name!r}")
+        account.lift()
+        await self._book.set_pause(name, None)
+        for task_id, _ in self._roster.active():
+            task = self._roster.get_live(task_id)
+            if task is not None and task.account == name:
+                self._loop.wake(task_id)
+        self._loop.wake()
+        return self._status(account)
+
+    def _status(self, account: Account) -> AccountStatus:
+        windows = []
+        for window in account.windows():
+            limit = account.limit(window, self._clock.monotonic())
+            key = account.name, window
+            windows.append(
+                WindowStatus(
+                    name=window,
+                    limit=limit.places,
+                    source=limit.source,
+                    running=len(self._roster.holding(key)),
+                    queued=self._roster.line.waiting(key),
+                )
+            )
+        return AccountStatus(
+            name=account.name,
+            provider=account.plan.provider,
+            windows=tuple(windows),
+            pause=account.pause(),
+            is_default=account.name == self._policy.default_account,
+        )
+
+    async def stats(self) -> Stats:
+        """
+        The lifetime counters, what was saved, and where the time of the newest done tasks went.
+        """
+        return await figures(self._store)

@@ -1,0 +1,150 @@
+"""
+The unended tasks in memory, kept in step with the store by its commits, and everybody who listens to them.
+
+The store tells each commit in its order (`note`), so what is announced here is on disk already.
+"""
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from vidrelay.core.task import State, Task
+from vidrelay.scheduler.face import Announcement
+from vidrelay.scheduler.line import Line, WindowKey, window_key
+from vidrelay.scheduler.track import Track
+
+KEPT_ENDED = 2_000
+"""How many ended tasks stay in memory, so that asking for a fresh result costs no query."""
+
+QUEUE_LENGTH = 1_000
+"""How far a listener may fall behind before its stream is closed."""
+
+
+class Roster:
+    """
+    Live tasks by id, oldest first, with their tracks, their line, and the listeners to their changes.
+    """
+
+    def __init__(self) -> None:
+        self.line = Line()
+        self._tasks: dict[str, Task] = {}
+        self._tracks: dict[str, Track] = {}
+        self._active: dict[str, Track] = {}
+        self._ended: OrderedDict[str, Task] = OrderedDict()
+        self._holding: defaultdict[WindowKey, set[str]] = defaultdict(set)
+        self._waiters: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._listeners: set[asyncio.Queue[Announcement | None]] = set()
+
+    def note(self, task: Task) -> None:
+        """
+        Take in a task as it was just committed, and tell whoever listens.
+        """
+        self.load(task)
+        for waiter in self._waiters.get(task.id, ()):
+            waiter.set()
+        self._tell(Announcement(task=task, event_id=task.event_id))
+
+    def load(self, task: Task) -> None:
+        """
+        Take in a task without telling anybody.
+        """
+        self.line.note(task)
+        holding = self._holding[window_key(task)]
+        if task.state in (State.SUBMITTING, State.RUNNING):
+            holding.add(task.id)
+        else:
+            holding.discard(task.id)
+        if task.ended:
+            self._tasks.pop(task.id, None)
+            self._tracks.pop(task.id, None)
+            self._active.pop(task.id, None)
+            self._ended[task.id] = task
+            self._ended.move_to_end(task.id)
+            if len(self._ended) > KEPT_ENDED:
+                self._ended.popitem(last=False)
+        else:
+            self._tasks[task.id] = task
+            track = self._tracks.setdefault(task.id, Track())
+            if task.state is State.QUEUED:
+                self._active.pop(task.id, None)
+            else:
+                self._active[task.id] = track
+
+    def progress(self, task: Task) -> None:
+        """
+        Tell that something moved inside a state, which is not stored.
+        """
+        self._tell(Announcement(task=task, event_id=None))
+
+    def find(self, task_id: str) -> Task | None:
+        """
+        A live or lately ended task.
+        """
+        return self._tasks.get(task_id) or self._ended.get(task_id)
+
+    def live(self) -> list[Task]:
+        """
+        Every unended task, oldest first.
+        """
+        return sorted(self._tasks.values(), key=lambda task: task.seq)
+
+    def get_live(self, task_id: str) -> Task | None:
+        """
+        The task if it is unended.
+        """
+        return self._tasks.get(task_id)
+
+    def track(self, task_id: str) -> Track | None:
+        """
+        The volatile side of a live task.
+        """
+        return self._tracks.get(task_id)
+
+    def active(self) -> list[tuple[str, Track]]:
+        """
+        The live tasks that do not just wait in line, with their volatile sides.
+        """
+        return list(self._active.items())
+
+    def holding(self, key: WindowKey) -> frozenset[str]:
+        """
+        The live tasks that are submitting or running in that window: never more than the store counts.
+        """
+        return frozenset(self._holding.get(key, ()))
+
+    @contextmanager
+    def waiting(self, task_id: str) -> Iterator[asyncio.Event]:
+        """
+        An event that is set when the task is next committed.
+        """
+        event = asyncio.Event()
+        self._waiters[task_id].add(event)
+        try:
+            yield event
+        finally:
+            self._waiters[task_id].discard(event)
+            if not self._waiters[task_id]:
+                del self._waiters[task_id]
+
+    @contextmanager
+    def watch(self) -> Iterator[asyncio.Queue[Announcement | None]]:
+        """
+        A queue of everything that is told from now on; None in it means that the listener fell behind and is cut off.
+        """
+        queue: asyncio.Queue[Announcement | None] = asyncio.Queue(QUEUE_LENGTH)
+        self._listeners.add(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners.discard(queue)
+
+    def _tell(self, announcement: Announcement) -> None:
+        for queue in tuple(self._listeners):
+            if queue.qsize() < QUEUE_LENGTH - 1:
+                queue.put_nowait(announcement)
+                continue
+            # The last place is kept for the word that the stream ends here; the client resumes by its last id.
+            self._listeners.discard(queue)
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(None)
