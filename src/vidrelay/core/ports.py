@@ -240,6 +240,12 @@ class Adapter(Protocol):
         """
         ...
 
+    def valid_id(self, remote_id: str) -> bool:
+        """
+        Whether this may be an id of the provider's, and so may stand in an address.
+        """
+        ...
+
     def limits(self) -> Conversation[Mapping[str, int] | None]:
         """
         Ask for the account's windows by model (`*` for all); None where the provider does not tell.
