@@ -1,0 +1,380 @@
+"""
+A provider of a few lines and its adapter, so that the scheduler can be tried without any real provider's words.
+
+`ToyProvider` fills port Transport: it is the far end itself, with a gate, a queue, set durations, faults, and a ledger
+of all it saw. It moves by the same clock as the relay under test.
+"""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.errors import ReplyTooLarge, TransportError
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.ports import (
+    CancelResult,
+    Clock,
+    Conversation,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PollOutcome,
+    Prepared,
+    Refused,
+    Scope,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Undecided,
+    Unknown,
+    asset_parameter,
+)
+from vidrelay.core.task import Asset, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
+
+BASE = "https://toy.test"
+TOY_TRAITS = Traits(dedupe=Dedupe.NONE, can_cancel=True, poll_floor=1.0, longest_run=timedelta(minutes=30))
+
+
+def tiny_mp4(text: str) -> bytes:
+    """
+    Bytes with the boxes of an MP4 file and nothing to see.
+    """
+
+    def box(kind: bytes, body: bytes) -> bytes:
+        return (8 + len(body)).to_bytes(4, "big") + kind + body
+
+    return (
+        box(b"ftyp", b"isom\0\0\2\0isomiso2mp41") + box(b"moov", box(b"mvhd", bytes(100))) + box(b"mdat", text.encode())
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class ToyJob:
+    """
+    One job at the toy provider; instants are monotonic seconds.
+    """
+
+    id: str
+    body: dict[str, Any]
+    made_at: float
+    started_at: float | None = None
+    ends_at: float | None = None
+    state: str = "queued"
+    polls: list[float] = field(default_factory=list)
+
+
+class ToyReply:
+    """
+    Fills port Reply.
+    """
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str], limit: int) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+        self._limit = limit
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """
+        The body in two pieces.
+        """
+        half = len(self._body) // 2
+        for piece in (self._body[:half], self._body[half:]):
+            if piece:
+                yield piece
+
+    async def read(self) -> bytes:
+        """
+        The whole body.
+        """
+        if len(self._body) > self._limit:
+            raise ReplyTooLarge(maybe_sent=True)
+        return self._body
+
+
+class ToyProvider:
+    """
+    The far end: at most `limit` jobs unended (429 above it), `workers` working at once, each for `run_seconds`.
+
+    `faults` are taken one by one, by kind of call (`create`, `poll`, `cancel`, `list`, `download`): a status to answer
+    with, or one of `unsent`, `lost_before`, `lost_after`, `html`, `no_id`; None answers as usual.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        limit: int = 100,
+        workers: int = 100,
+        run_seconds: float = 10.0,
+        create_seconds: float = 0.0,
+    ) -> None:
+        self.clock = clock
+        self.limit = limit
+        self.workers = workers
+        self.run_seconds = run_seconds
+        self.create_seconds = create_seconds
+        self.jobs: dict[str, ToyJob] = {}
+        self.creates: list[dict[str, Any]] = []
+        self.calls: list[tuple[float, str, str]] = []
+        self.faults: dict[str, deque[int | str | None]] = {}
+        self.retry_after: str | None = None
+        self.refused = 0
+        self.peak = 0
+        self.addresses = 0
+        self.dead_addresses: set[str] = set()
+        self.failing: set[str] = set()
+        self.closed = False
+
+    def arm(self, kind: str, *faults: int | str | None) -> None:
+        """
+        Let the next calls of that kind meet these faults, in order.
+        """
+        self.faults.setdefault(kind, deque()).extend(faults)
+
+    def forget(self) -> None:
+        """
+        Restart without memory.
+        """
+        self.jobs.clear()
+
+    def running(self) -> int:
+        """
+        How many jobs have not ended.
+        """
+        self._move()
+        return sum(job.state in ("queued", "working") for job in self.jobs.values())
+
+    def polls_of(self, job_id: str) -> list[float]:
+        """
+        When that job was asked for.
+        """
+        return [at for at, method, path in self.calls if method == "GET" and path == f"/jobs/{job_id}"]
+
+    @asynccontextmanager
+    async def send(self, request: HttpRequest, *, timeout: float) -> AsyncIterator[ToyReply]:
+        """
+        Answer a call.
+        """
+        path = request.url.removeprefix(BASE)
+        kind = _kind(request.method, path)
+        queue = self.faults.get(kind)
+        fault = queue.popleft() if queue else None
+        if fault == "unsent":
+            raise TransportError("no connection", maybe_sent=False)
+        self.calls.append((self.clock.monotonic(), request.method, path))
+        if kind == "create":
+            body = json.loads(request.body if isinstance(request.body, bytes) else b"{}")
+            self.creates.append(body)
+            if self.create_seconds:
+                await self.clock.sleep(self.create_seconds)
+        if fault == "lost_before":
+            raise TransportError("the connection was closed without an answer", maybe_sent=True)
+        if isinstance(fault, int):
+            headers = {"retry-after": self.retry_after} if self.retry_after is not None else {}
+            self.refused += fault == 429
+            yield self._reply(request, fault, b'{"error": "as told"}', headers)
+            return
+        reply = self._answer(request, kind, path)
+        if fault == "lost_after":
+            raise TransportError("the connection was closed without an answer", maybe_sent=True)
+        if fault == "html":
+            reply = self._reply(request, 200, b"<html>", {})
+        if fault == "no_id":
+            reply = self._reply(request, 200, b"{}", {})
+        yield reply
+
+    async def aclose(self) -> None:
+        """
+        Nothing is open.
+        """
+        self.closed = True
+
+    def _answer(self, request: HttpRequest, kind: str, path: str) -> ToyReply:
+        self._move()
+        match kind:
+            case "create":
+                return self._create(request)
+            case "list":
+                jobs = [{"id": job.id, "prompt": job.body["prompt"]} for job in self.jobs.values()]
+                return self._json(request, 200, {"jobs": jobs})
+            case "download":
+                if path in self.dead_addresses:
+                    return self._json(request, 404, {})
+                job = self.jobs[path.split("/")[2]]
+                body = tiny_mp4(json.dumps(job.body) + job.id)
+                return self._reply(request, 200, body, {"content-length": str(len(body)), "content-type": "video/mp4"})
+            case _:
+                job_id = path.split("/")[2]
+                if job_id not in self.jobs:
+                    return self._json(request, 404, {})
+                return self._cancel(request, job_id) if kind == "cancel" else self._poll(request, job_id)
+
+    def _create(self, request: HttpRequest) -> ToyReply:
+        if self.running() >= self.limit:
+            self.refused += 1
+            return self._json(request, 429, {"error": "too many running"})
+        job = ToyJob(id=f"job-{len(self.creates)}", body=self.creates[-1], made_at=self.clock.monotonic())
+        self.jobs[job.id] = job
+        self._move()
+        self.peak = max(self.peak, self.running())
+        return self._json(request, 200, {"id": job.id, "state": job.state})
+
+    def _poll(self, request: HttpRequest, job_id: str) -> ToyReply:
+        job = self.jobs[job_id]
+        told: dict[str, Any] = {"id": job.id, "state": job.state}
+        if job.state == "done":
+            self.addresses += 1
+            told["url"] = f"{BASE}/files/{job.id}/{self.addresses}"
+        return self._json(request, 200, told)
+
+    def _cancel(self, request: HttpRequest, job_id: str) -> ToyReply:
+        job = self.jobs[job_id]
+        if job.state in ("done", "failed"):
+            return self._json(request, 409, {})
+        job.state = "cancelled"
+        return self._json(request, 200, {})
+
+    def _move(self) -> None:
+        now = self.clock.monotonic()
+        for job in self.jobs.values():
+            if job.state == "working" and job.ends_at is not None and job.ends_at <= now:
+                job.state = "failed" if job.body["prompt"] in self.failing else "done"
+        working = sum(job.state == "working" for job in self.jobs.values())
+        for job in self.jobs.values():
+            if job.state == "queued" and working < self.workers:
+                job.state, job.started_at, job.ends_at = "working", now, now + self.run_seconds
+                working += 1
+
+    def _json(self, request: HttpRequest, status: int, value: object) -> ToyReply:
+        return self._reply(request, status, json.dumps(value).encode(), {})
+
+    def _reply(self, request: HttpRequest, status: int, body: bytes, headers: Mapping[str, str]) -> ToyReply:
+        return ToyReply(status, body, headers, request.max_reply_bytes)
+
+
+def _kind(method: str, path: str) -> str:
+    if path.startswith("/files/"):
+        return "download"
+    if path == "/jobs":
+        return "create" if method == "POST" else "list"
+    return "cancel" if method == "DELETE" else "poll"
+
+
+class ToyAdapter:
+    """
+    Fills port Adapter for `ToyProvider`.
+    """
+
+    def __init__(self, traits: Traits = TOY_TRAITS, **changes: Any) -> None:
+        self.traits = replace(traits, **changes)
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        The request nearly as it is.
+        """
+        parameters: dict[str, Any] = {"prompt": request.prompt, "duration": request.duration or 5, **request.extra}
+        if request.seed is not None:
+            parameters["seed"] = request.seed
+        if assets:
+            parameters["pictures"] = [asset_parameter(asset) for asset in assets.values()]
+        seconds = float(request.duration or 5)
+        return Prepared(model=request.model_version or "toy-1", parameters=parameters, seconds=seconds)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One call.
+        """
+        body = json.dumps({**task.parameters, "key": task.submission_key}).encode()
+        reply = yield HttpRequest(method="POST", url=f"{BASE}/jobs", body=body, creates=True)
+        if reply.status == 429:
+            reason = "window" if b"too many" in reply.body else "rate"
+            after = reply.headers.get("retry-after")
+            scope = Scope.CREATES if reason == "window" else Scope.CALLS
+            return Refused(scope=scope, reason=reason, detail="429", retry_after=float(after) if after else None)
+        if reply.status == 401:
+            return Refused(scope=Scope.CALLS, reason="auth", detail="401")
+        if 400 <= reply.status < 500:
+            return Failed(problem=Problem(code="refused", title="Refused", detail=f"status {reply.status}"))
+        told = _read(reply)
+        if reply.status != 200 or "id" not in told:
+            return Unknown(detail=f"status {reply.status}")
+        return Accepted(remote_id=told["id"], remote_state=RemoteState.WAITING)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One call.
+        """
+        reply = yield HttpRequest(method="GET", url=f"{BASE}/jobs/{task.remote_id}")
+        if reply.status == 404:
+            return NotThere(detail="404")
+        if reply.status == 429:
+            after = reply.headers.get("retry-after")
+            return Refused(scope=Scope.CALLS, reason="rate", detail="429", retry_after=float(after) if after else None)
+        told = _read(reply)
+        match told.get("state"):
+            case "done":
+                return Ready(outputs=(RemoteFile(url=told["url"]),))
+            case "failed":
+                return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
+            case "queued":
+                return StillRunning(remote_state=RemoteState.WAITING)
+            case "working":
+                return StillRunning(remote_state=RemoteState.WORKING)
+            case _:
+                return Trouble(detail=f"status {reply.status}")
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        One list call.
+        """
+        reply = yield HttpRequest(method="GET", url=f"{BASE}/jobs")
+        jobs = _read(reply).get("jobs", [])
+        same = [
+            job["id"] for job in jobs if job["prompt"] == task.parameters["prompt"] and job["id"] not in search.owned
+        ]
+        if len(same) == 1:
+            return Found(remote_id=same[0])
+        return Undecided(detail=f"{len(same)} jobs look like it", candidates=tuple(same))
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        One call.
+        """
+        reply = yield HttpRequest(method="DELETE", url=f"{BASE}/jobs/{task.remote_id}")
+        if reply.status == 200:
+            return Cancelled(outcome=CancelOutcome.STOPPED)
+        return CancelTooLate() if reply.status in (404, 409) else Trouble(detail=f"status {reply.status}")
+
+    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
+        """
+        The address as it is.
+        """
+        return HttpRequest(method="GET", url=output.url)
+
+    def valid_id(self, remote_id: str) -> bool:
+        """
+        `job-` and a number.
+        """
+        return remote_id.startswith("job-")
+
+    def limits(self) -> Conversation[Mapping[str, int] | None]:
+        """
+        Not told.
+        """
+        return None
+        yield  # makes this a conversation
+
+
+def _read(reply: HttpReply) -> dict[str, Any]:
+    try:
+        told = json.loads(reply.body)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
