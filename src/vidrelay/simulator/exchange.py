@@ -1,0 +1,307 @@
+"""
+One exchange with a client: key, rate, window, fault, answer, and its line in the ledger.
+"""
+
+import asyncio
+import hashlib
+import json
+import math
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from vidrelay.simulator.clips import Clips
+from vidrelay.simulator.engine import Engine, Turned
+from vidrelay.simulator.faults import Fault, Place
+from vidrelay.simulator.form import read_fields
+from vidrelay.simulator.ledger import Seen, mark
+from vidrelay.simulator.words.vocabulary import Answer, Call, Words
+
+CLOSE = "vidrelay.close"
+"""The scope's extension that ends the connection."""
+
+_MAX_BODY = 80 * 1024 * 1024
+_CHUNK = 64 * 1024
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
+_PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """
+    What goes out: `breaks_at` bytes of the body are sent and the connection ended, None sends all of it.
+    """
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+    breaks_at: int | None = None
+    chunked: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """
+    The provider's paths as an ASGI application.
+    """
+
+    engine: Engine
+    words: Words
+    clips: Clips
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Serve one request.
+        """
+        request = Request(scope, receive)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _MAX_BODY:
+                await _hang_up(scope, receive)
+                return
+        seen = self._seen(request, body)
+        if self.engine.down_until > self.engine.now():
+            await _hang_up(scope, receive)
+            return
+        self.engine.ledger.requests.append(seen)
+        wire = await self._reply(request, body, seen)
+        if wire is None:
+            await _hang_up(scope, receive)
+            return
+        seen.status, seen.retry_after = wire.status, wire.headers.get("retry-after")
+        await self._write(scope, receive, send, wire)
+
+    async def _reply(self, request: Request, body: bytes, seen: Seen) -> Wire | None:
+        """
+        What to send; None ends the connection without a reply.
+        """
+        route = self.words.route(request.method, request.url.path)
+        if route is None:
+            return _json(self.words.error(404, "Not Found"))
+        place, job_id, open_ = route
+        key = self.words.key(request.headers)
+        seen.place, seen.key = place, mark(key)
+        fault = self.engine.faults.take(place)
+        if fault:
+            seen.fault = fault.told
+            if fault.before:
+                return self._instead(fault)
+        wanted = self.engine.options.key
+        if wanted is not None and key != wanted and not open_:
+            return _json(self.words.error(401, "Incorrect API key provided.", code="invalid_api_key"))
+        turned = self.engine.admit(key, create=place is Place.CREATE)
+        if turned:
+            return self._turned(turned)
+        try:
+            fields, pictures = read_fields(request.headers.get("content-type", ""), body)
+        except ValueError as error:
+            return _json(self.words.error(400, f"The body cannot be read: {error}."))
+        call = Call(
+            place=place,
+            job_id=job_id,
+            query=dict(request.query_params),
+            fields=fields,
+            pictures=pictures,
+            key=key,
+            host=request.headers.get("host", ""),
+            open=open_,
+        )
+        answer = self.words.answer(call)
+        self._note(answer, place, seen)
+        if fault is None:
+            return await self._told(answer, place, request)
+        return await self._spoiled(fault, answer, place, request)
+
+    async def _told(self, answer: Answer, place: Place, request: Request, fault: Fault | None = None) -> Wire:
+        """
+        The answer as it is sent, unspoiled but for a fault of the file.
+        """
+        if answer.clip is None:
+            self._answered(answer, place)
+            return _json(answer)
+        changed = fault is not None and fault.effect == "changed"
+        size = self.engine.options.clip_bytes
+        clip = await self.clips.clip(answer.clip, answer.index, at_least_bytes=size, changed=changed)
+        headers = {"content-type": "video/mp4", "etag": clip.etag, "accept-ranges": "bytes"}
+        whole = len(clip.body)
+        asked = _RANGE.fullmatch(request.headers.get("range", ""))
+        ignored = fault is not None and fault.effect == "no-range"
+        if asked and not ignored and request.headers.get("if-range", clip.etag) == clip.etag:
+            start, end = int(asked[1]), min(int(asked[2] or whole), whole - 1)
+            if start > end:
+                return Wire(status=416, headers={"content-range": f"bytes */{whole}"})
+            headers["content-range"] = f"bytes {start}-{end}/{whole}"
+            return Wire(status=206, headers=headers, body=clip.body[start : end + 1])
+        return Wire(status=200, headers=headers, body=clip.body)
+
+    async def _spoiled(self, fault: Fault, answer: Answer, place: Place, request: Request) -> Wire | None:
+        """
+        The answer after a fault has had its way with it.
+        """
+        match fault.effect:
+            case "drop-after":
+                return None
+            case "error-after":
+                return _json(self.words.error(int(fault.argument or 500), "The server had an error."))
+            case "html":
+                return Wire(status=200, headers={"content-type": "text/html"}, body=_PAGE)
+            case "gone":
+                return _json(self.words.error(410, "Gone"))
+            case "slow":
+                await self.engine.clock.sleep(float(fault.argument or 1))
+            case "types":
+                answer = _with(answer, _other_types(answer.data))
+            case "word":
+                answer = _with(answer, self.words.word(answer.data, fault.argument or "dreaming"))
+            case "no-id":
+                answer = _with(answer, self.words.identity(answer.data, None))
+            case "bad-id":
+                answer = _with(answer, self.words.identity(answer.data, fault.argument or "../../etc/passwd"))
+            case "same-id":
+                answer = _with(answer, self.words.identity(answer.data, next(iter(self.engine.ledger.jobs))))
+        wire = await self._told(answer, place, request, fault)
+        half = len(wire.body) // 2
+        match fault.effect:
+            case "truncated" | "short":
+                return Wire(status=wire.status, headers=wire.headers, body=wire.body[:half])
+            case "empty":
+                return Wire(status=wire.status, headers=wire.headers)
+            case "cut":
+                return Wire(status=wire.status, headers=wire.headers, body=wire.body, breaks_at=half)
+            case "cut-chunked":
+                return Wire(status=wire.status, headers=wire.headers, body=wire.body, breaks_at=half, chunked=True)
+            case _:
+                return wire
+
+    def _instead(self, fault: Fault) -> Wire | None:
+        """
+        What is sent in place of doing anything.
+        """
+        match fault.effect:
+            case "drop":
+                return None
+            case "rate":
+                wire = self._turned(Turned(why="rate"))
+                wire.headers["retry-after"] = fault.argument or "1"
+                return wire
+            case "busy":
+                return self._turned(Turned(why="busy"))
+            case "auth":
+                return _json(self.words.error(401, "Incorrect API key provided.", code="invalid_api_key"))
+            case "balance":
+                return _json(self.words.error(429, "You exceeded your current quota.", code="insufficient_quota"))
+            case "moderation":
+                return _json(self.words.error(400, "Blocked by our moderation.", code="moderation_blocked"))
+            case "redirect":
+                target = fault.argument or "https://elsewhere.invalid/v1/videos"
+                return Wire(status=307, headers={"location": target})
+            case _:
+                return _json(self.words.error(int(fault.argument or 500), "The server had an error."))
+
+    def _turned(self, turned: Turned) -> Wire:
+        wire = _json(self.words.turned(turned))
+        if turned.retry_after is None:
+            return wire
+        match self.engine.options.retry_after:
+            case "seconds":
+                wire.headers["retry-after"] = str(math.ceil(turned.retry_after))
+            case "date":
+                at = self.engine.clock.now().astimezone(UTC) + timedelta(seconds=math.ceil(turned.retry_after))
+                wire.headers["retry-after"] = format_datetime(_whole_second(at), usegmt=True)
+        return wire
+
+    def _seen(self, request: Request, body: bytes) -> Seen:
+        return Seen(
+            at=round(self.engine.now(), 3),
+            method=request.method,
+            path=request.url.path,
+            query=request.url.query,
+            key=None,
+            user_agent=request.headers.get("user-agent"),
+            place=None,
+            body=hashlib.sha256(body).hexdigest(),
+            size_bytes=len(body),
+        )
+
+    def _note(self, answer: Answer, place: Place, seen: Seen) -> None:
+        if answer.job is None:
+            return
+        seen.job = answer.job.id
+        line = self.engine.ledger.jobs[answer.job.id]
+        if place is Place.POLL:
+            line.polled.append(seen.at)
+        elif answer.clip is not None:
+            line.downloads += 1
+
+    def _answered(self, answer: Answer, place: Place) -> None:
+        if place is Place.CREATE and answer.job is not None and answer.status < 300:
+            self.engine.ledger.jobs[answer.job.id].answered = True
+
+    async def _write(self, scope: Scope, receive: Receive, send: Send, wire: Wire) -> None:
+        headers = dict(wire.headers)
+        if not wire.chunked:
+            headers["content-length"] = str(len(wire.body))
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": wire.status, "headers": raw})
+        body = wire.body if wire.breaks_at is None else wire.body[: wire.breaks_at]
+        async for chunk in self._paced(body):
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        if wire.breaks_at is not None:
+            await _hang_up(scope, receive)
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _paced(self, body: bytes) -> AsyncIterator[bytes]:
+        speed = self.engine.options.bytes_per_second
+        step = _CHUNK if speed is None else max(1, speed // 20)
+        for start in range(0, len(body), step):
+            yield body[start : start + step]
+            if speed is not None:
+                await self.engine.clock.sleep(step / speed)
+
+
+async def _hang_up(scope: Scope, receive: Receive) -> None:
+    """
+    End the connection, and wait until it has ended so that the server sends nothing of its own.
+    """
+    scope["extensions"][CLOSE]["close"]()
+    async with asyncio.timeout(5):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+def _json(answer: Answer) -> Wire:
+    headers = {"content-type": "application/json", **answer.headers}
+    return Wire(status=answer.status, headers=headers, body=json.dumps(answer.data).encode())
+
+
+def _with(answer: Answer, data: Any) -> Answer:
+    return Answer(status=answer.status, data=data, headers=answer.headers, clip=answer.clip, job=answer.job)
+
+
+def _other_types(data: Any) -> Any:
+    """
+    The same shape with every value of another type.
+    """
+    match data:
+        case dict():
+            return {name: _other_types(value) for name, value in data.items()}
+        case list():
+            return [_other_types(value) for value in data]
+        case str():
+            return [data]
+        case None:
+            return {}
+        case _:
+            return {"value": str(data)}
+
+
+def _whole_second(instant: datetime) -> datetime:
+    return instant.replace(microsecond=0)
