@@ -198,12 +198,19 @@ class TransportError(VidrelayError):
     code = "transport_error"
     retryable = True
 
-    def __init__(self, message: str | None = None, *, maybe_sent: bool, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        maybe_sent: bool,
+        hint: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         """
         `maybe_sent` is False only where it is certain that no byte of the request left.
         """
         self.maybe_sent = maybe_sent
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, retry_after=retry_after)
 
 
 class OutboundRefused(TransportError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from vidrelay.core.lifecycle import (
     Absent,
@@ -571,10 +571,64 @@ class ResultIndex(Protocol):
         ...
 
 
+class PartFile(Protocol):
+    """
+    A result on its way to the disk, under a name that no reader looks for (`Files.part`).
+
+    A write or commit that fails has discarded it.
+    """
+
+    @property
+    def size_bytes(self) -> int:
+        """
+        How many bytes have been written.
+        """
+        ...
+
+    async def write(self, chunk: bytes) -> None:
+        """
+        Append the bytes.
+
+        Raises:
+            DiskFull: The disk did not take them.
+        """
+        ...
+
+    async def inspect(self, look: Callable[[BinaryIO], T]) -> T:
+        """
+        Let `look` read what has been written, from the start, in a thread.
+        """
+        ...
+
+    async def commit(self, *, extension: str, media_type: str) -> FileRef:
+        """
+        Give the file its name, durably: from then on it is a result. Call it only when the file is whole and checked.
+
+        Raises:
+            DiskFull: The disk did not take it.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """
+        Delete what has been written; after a commit, nothing.
+        """
+        ...
+
+
 class Files(Protocol):
     """
     Persistence of result bytes (port Files). Names are relative to the cache directory.
     """
+
+    async def part(self, name: ResultName) -> PartFile:
+        """
+        Begin a result; a leftover of the same name is replaced.
+
+        Raises:
+            DiskFull: The disk did not take it.
+        """
+        ...
 
     def whole(self, file: FileRef) -> bool:
         """
