@@ -20,6 +20,7 @@ from typing import assert_never
 
 from vidrelay.core.errors import IllegalTransition
 from vidrelay.core.task import (
+    ENDED,
     CancelOutcome,
     FileRef,
     Problem,
@@ -283,6 +284,9 @@ def advance(task: Task, event: Event, now: datetime) -> Task:
     moved = _apply(replace(task, version=task.version + 1, updated_at=now), event)
     if following is State.QUEUED and task.cancel_wanted:
         following, moved = State.CANCELLED, replace(moved, cancel=CancelOutcome.LOCAL)
+    if moved.cancel is CancelOutcome.PENDING and (following in ENDED or following is State.DOWNLOADING):
+        # It ended, or the work was done and paid, while the wish was on its way.
+        moved = replace(moved, cancel=CancelOutcome.TOO_LATE)
     moved = replace(moved, state=following)
     return replace(moved, finished_at=now) if moved.ended else moved
 
@@ -297,10 +301,12 @@ def _apply(task: Task, event: Event) -> Task:
             return replace(
                 task, attempts=task.attempts + 1, submission_key=event.submission_key, started_at=now, error=None
             )
-        case Accepted() | Found():
-            task = replace(
-                task, remote_id=event.remote_id, accepted_at=task.accepted_at or now, place_until=None, error=None
-            )
+        case Accepted():
+            task = replace(task, remote_id=event.remote_id, accepted_at=now)
+            return _observe(task, event.remote_state, event.times)
+        case Found():
+            made_at = _made_at(task, event.times)
+            task = replace(task, remote_id=event.remote_id, accepted_at=made_at, place_until=None, error=None)
             return _observe(task, event.remote_state, event.times)
         case Answered():
             task = replace(task, remote_id=event.remote_id, accepted_at=now, outputs=event.outputs)
@@ -330,7 +336,9 @@ def _apply(task: Task, event: Event) -> Task:
         case Saved():
             return replace(task, files=event.files, error=None)
         case Deferred():
-            return replace(task, error=event.problem)
+            # What may have been paid for a lost create stays said until that is settled.
+            said = task.error if task.state is State.UNCERTAIN else None
+            return replace(task, error=event.problem or said)
         case _:
             assert_never(event)
 
@@ -346,6 +354,14 @@ def _at_request(state: State) -> CancelOutcome:
             return CancelOutcome.TOO_LATE
         case _:
             return CancelOutcome.LOCAL
+
+
+def _made_at(task: Task, told: RemoteTimes) -> datetime:
+    """
+    When a found task was accepted: when its provider says it was made, within what can be true by our own clock.
+    """
+    sent_at = task.started_at or task.created_at
+    return max(sent_at, min(told.created_at or task.updated_at, task.updated_at))
 
 
 def _observe(task: Task, remote_state: RemoteState | None, times: RemoteTimes) -> Task:
