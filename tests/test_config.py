@@ -90,7 +90,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     assert main.prices["model-b"] == Pricing(amount="0.35", currency="USD")
     assert main.daily_limit == Money(amount=Decimal(20), currency="USD")
     assert main.base_url == "http://127.0.0.1:8000/v1"
-    assert main.allow_hosts == ("cdn.example.com", ".media.example")
+    assert main.allow_hosts == ("cdn.example.com", "*.media.example")
     assert second.window.limits == {"*": 4}
     assert preview.provider == "preview"
 

@@ -316,10 +316,10 @@ def _prices(table: Table) -> dict[str, Pricing]:
 def _hosts(table: Table) -> tuple[str, ...]:
     hosts = table.texts("allow_hosts")
     for host in hosts:
-        name = host.removeprefix("*.").removeprefix(".")
+        name = host.removeprefix("*.")
         if not _HOST.fullmatch(name) or name.replace(".", "").isdigit() or "." not in name:
             table.fail("allow_hosts", f'must hold host names in lower case such as "cdn.example.com", not {host!r}')
-    return tuple(host.removeprefix("*") for host in hosts)
+    return hosts
 
 
 def _base_url(table: Table, private: bool) -> str | None:

@@ -1,0 +1,470 @@
+"""
+The async client of a running relay.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from vidrelay.client.answers import error_from
+from vidrelay.client.beacon import Beacon, read_beacon
+from vidrelay.client.dial import ProvenTransport
+from vidrelay.client.saving import Saving
+from vidrelay.client.start import start_relay
+from vidrelay.client.views import TaskEvent, TaskView, task_view
+from vidrelay.clock import SystemClock
+from vidrelay.core.errors import RelayUnavailable, ResultGone, VidrelayError, WrongState
+from vidrelay.core.ports import Clock
+from vidrelay.core.task import Request, Resolution, State
+from vidrelay.core.wire import request_json
+
+CALL_SECONDS = 60.0
+WAIT_SECONDS = 50
+SILENCE_SECONDS = 60.0
+_TRIES = 4
+
+_BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)
+
+
+@asynccontextmanager
+async def open_client(
+    state_dir: str | Path | None = None,
+    *,
+    start: bool = True,
+    config: str | Path | None = None,
+    app: str | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator["Client"]:
+    """
+    A client of the relay of that state directory.
+
+    Args:
+        state_dir: Its state directory; None: `VIDRELAY_STATE_DIR`, else the platform's own place.
+        start: Start a detached relay where none runs (it leaves when idle for a minute).
+        config: The configuration of a relay that is started; None: as the environment says.
+        app: The app's name, told to the relay.
+        clock: For waiting between tries; None: the machine's own.
+
+    Raises:
+        RelayUnavailable: None runs and none is to be started, or it does not start.
+        ConfigError: The configuration of a relay that is started is wrong.
+    """
+    client = Client(
+        _state_dir(state_dir),
+        start=start,
+        config=_absolute(config),
+        app=app,
+        clock=clock or SystemClock(),
+    )
+    try:
+        await client.connect()
+        yield client
+    finally:
+        await client.aclose()
+
+
+def _absolute(config: str | Path | None) -> Path | None:
+    """
+    The configuration's path for a process that runs in another directory.
+    """
+    return Path(config).absolute() if config is not None else None
+
+
+def _state_dir(named: str | Path | None) -> Path:
+    found = named or os.environ.get("VIDRELAY_STATE_DIR")
+    if found:
+        return Path(found).expanduser().absolute()
+    from platformdirs import user_state_path  # noqa: PLC0415 needed only where nothing is named
+
+    return user_state_path("vidrelay")
+
+
+class Client:
+    """
+    Calls a relay over proven loopback connections. Made by `open_client`.
+
+    A call finds the relay anew when the one it knew is gone, and repeats itself where that is safe; a submit carries an
+    Idempotency-Key, so it is safe too.
+    """
+
+    def __init__(self, state_dir: Path, *, start: bool, config: Path | None, app: str | None, clock: Clock) -> None:
+        self._state_dir = state_dir
+        self._start = start
+        self._config = config
+        self._app = app
+        self._clock = clock
+        self._beacon: Beacon | None = None
+        self._http: httpx2.AsyncClient | None = None
+
+    @property
+    def url(self) -> str:
+        """
+        Where the relay listens; empty before `connect`.
+        """
+        return self._beacon.url if self._beacon else ""
+
+    @property
+    def beacon(self) -> Beacon | None:
+        """
+        The `relay.json` of the relay that is spoken to; None before `connect`.
+        """
+        return self._beacon
+
+    async def aclose(self) -> None:
+        """
+        Close every connection.
+        """
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    async def connect(self) -> None:
+        """
+        Find the relay and let it prove itself; start one where none runs and that is allowed.
+
+        Raises:
+            RelayUnavailable: There is none.
+            ConfigError: The configuration of the relay that was started is wrong.
+        """
+        beacon = read_beacon(self._state_dir)
+        if beacon is not None and await self._reach(beacon):
+            return
+        if not self._start:
+            raise RelayUnavailable("No relay is running here.", hint="Start one: vidrelay serve")
+        # A relay that is leaving still holds the lock, so the first one started may lose the race to nobody.
+        deadline = self._clock.monotonic() + 2 * WAIT_SECONDS
+        while True:
+            started = await start_relay(self._state_dir, config=self._config, clock=self._clock, stale=beacon)
+            if await self._reach(started):
+                return
+            if self._clock.monotonic() > deadline:
+                raise RelayUnavailable("A relay was started, and cannot be reached.", hint="Run: vidrelay doctor")
+            beacon = started
+
+    async def _reach(self, beacon: Beacon) -> bool:
+        await self.aclose()
+        headers = {"X-Local-Token": beacon.token, "Accept": "application/json"}
+        if self._app:
+            headers["X-Vidrelay-App"] = self._app
+        self._http = httpx2.AsyncClient(
+            base_url=beacon.url,
+            headers=headers,
+            transport=ProvenTransport(beacon),
+            timeout=CALL_SECONDS,
+            trust_env=False,
+        )
+        try:
+            response = await self._http.get("/health")
+        except _BROKEN:
+            await self.aclose()
+            return False
+        if response.status_code != 200:
+            await self.aclose()
+            return False
+        self._beacon = beacon
+        return True
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    async def _json(self, method: str, path: str, *, repeatable: bool = True, **options: Any) -> Any:
+        """
+        One call and the JSON of its answer; repeated after a broken connection where that is safe.
+        """
+        for attempt in range(_TRIES):
+            if self._http is None:
+                await self.connect()
+            assert self._http is not None  # noqa: S101 connect sets it or raises
+            try:
+                response = await self._http.request(method, path, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                await self._lost(attempt, error)
+            except _BROKEN as error:
+                if not repeatable:
+                    raise RelayUnavailable("The connection to the relay broke off.") from error
+                await self._lost(attempt, error)
+            else:
+                if response.status_code >= 400:
+                    raise error_from(response.status_code, response.content)
+                return response.json()
+        raise RelayUnavailable("The relay cannot be reached.")
+
+    async def _lost(self, attempt: int, error: Exception) -> None:
+        await self.aclose()
+        if attempt + 1 == _TRIES:
+            raise RelayUnavailable("The relay cannot be reached.", hint="Run: vidrelay doctor") from error
+        await self._clock.sleep(0.1 * 2**attempt)
+
+    async def health(self) -> Mapping[str, Any]:
+        """
+        The relay's own word: `status` and `version`.
+        """
+        return _object(await self._json("GET", "/health"))
+
+    async def generate(self, request: Request, *, key: str | None = None) -> TaskView:
+        """
+        Submit; the answer says whether an earlier task was joined (`deduped`) or its result was found (`from_cache`).
+
+        Args:
+            request: What is wanted; the paths of its references must be absolute.
+            key: The Idempotency-Key; None makes a new one, for this call's own repeats.
+
+        Raises:
+            RequestError: It cannot be done as asked.
+            RelayUnavailable: The relay cannot be reached.
+        """
+        headers = {"Idempotency-Key": key or f"client-{secrets.token_hex(16)}"}
+        return task_view(await self._json("POST", "/generate", json=request_json(request), headers=headers))
+
+    async def task(self, task_id: str) -> TaskView:
+        """
+        The task as it is now.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        return task_view(await self._json("GET", f"/task/{_segment(task_id)}"))
+
+    async def wait(self, task_id: str, *, seconds: int = WAIT_SECONDS, seen: State | None = None) -> TaskView:
+        """
+        The task once its state changes, or already differs from `seen`, or after so many seconds (at most 60).
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        params = {"wait": str(seconds)} | ({"seen": seen.value} if seen else {})
+        timeout = seconds + 10.0
+        return task_view(await self._json("GET", f"/task/{_segment(task_id)}", params=params, timeout=timeout))
+
+    async def ended(self, task_id: str) -> TaskView:
+        """
+        The task once it has ended.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        task = await self.task(task_id)
+        while not task.ended:
+            task = await self.wait(task_id, seen=task.state)
+        return task
+
+    async def tasks(
+        self,
+        *,
+        states: Sequence[State] = (),
+        account: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> tuple[list[TaskView], str | None]:
+        """
+        Tasks, newest first, and the cursor of the next page (None: that was all).
+        """
+        params = {
+            "state": ",".join(states) or None,
+            "account": account,
+            "limit": str(limit) if limit else None,
+            "cursor": cursor,
+        }
+        told = _object(
+            await self._json("GET", "/tasks", params={name: value for name, value in params.items() if value})
+        )
+        found = told.get("tasks")
+        views = [task_view(task) for task in found] if isinstance(found, list) else []
+        following = told.get("next")
+        return views, following if isinstance(following, str) else None
+
+    async def cancel(self, task_id: str) -> TaskView:
+        """
+        Stop the task here and, where the provider can, there; its `cancel` says what came of it.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        return task_view(await self._json("POST", f"/task/{_segment(task_id)}/cancel"))
+
+    async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> TaskView:
+        """
+        Settle an uncertain task.
+
+        Raises:
+            UnknownTask: There is none.
+            WrongState: It is not uncertain.
+        """
+        body = {"action": action.value} | ({"remoteId": remote_id} if remote_id else {})
+        return task_view(await self._json("POST", f"/task/{_segment(task_id)}/resolve", json=body, repeatable=False))
+
+    async def accounts(self) -> list[Mapping[str, Any]]:
+        """
+        How each account stands (contract section 3).
+        """
+        told = await self._json("GET", "/accounts")
+        found = told.get("accounts") if isinstance(told, dict) else told
+        return [_object(account) for account in found] if isinstance(found, list) else []
+
+    async def resume(self, account: str) -> Mapping[str, Any]:
+        """
+        Lift an account's pause.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        return _object(await self._json("POST", f"/accounts/{_segment(account)}/resume"))
+
+    async def stats(self) -> Mapping[str, Any]:
+        """
+        The lifetime counters and segment lengths (contract section 8).
+        """
+        return _object(await self._json("GET", "/stats"))
+
+    async def add_asset(self, path: str | Path) -> str:
+        """
+        Hand in a reference image; returns its asset id.
+
+        Raises:
+            UnsupportedMedia: It is no picture that can be read.
+            TooLarge: It is over 64 MiB.
+        """
+        data = await asyncio.to_thread(Path(path).read_bytes)
+        told = _object(
+            await self._json("POST", "/assets", content=data, headers={"Content-Type": "application/octet-stream"})
+        )
+        return str(told.get("asset"))
+
+    async def cached(self) -> Mapping[str, Any]:
+        """
+        What the result cache holds: `results` (oldest use first), `bytes`, `maxBytes`.
+        """
+        return _object(await self._json("GET", "/cache"))
+
+    async def verify_cache(self) -> Mapping[str, Any]:
+        """
+        Read every cached file again; what is not whole is forgotten: `checked` and `forgotten` task ids.
+        """
+        return _object(await self._json("POST", "/cache/verify", timeout=600.0))
+
+    async def clear_cache(self) -> Mapping[str, Any]:
+        """
+        Evict every result; tasks stay done: how many `results` and `bytes` went.
+        """
+        return _object(await self._json("POST", "/cache/clear", timeout=600.0))
+
+    async def shutdown(self) -> None:
+        """
+        Ask the relay to stop: it accepts no more, finishes its writes and exits.
+        """
+        await self._json("POST", "/shutdown", repeatable=False)
+
+    # Streams ----------------------------------------------------------------------------------------------------------
+
+    async def events(self, *, task_id: str | None = None, after: str | None = None) -> AsyncIterator[TaskEvent]:
+        """
+        Announcements as they come, of one task or of all; goes on by itself where a broken stream left off.
+
+        A stream without `after` (the id of an earlier event) begins with every unended task; so does one that the relay
+        no longer knows the id of.
+
+        Raises:
+            UnknownTask: There is no such task.
+            RelayUnavailable: The relay is gone and none is to be started.
+        """
+        path = f"/task/{_segment(task_id)}/events" if task_id else "/events"
+        attempt = 0
+        while True:
+            try:
+                async for event in self._stream(path, after):
+                    attempt = 0
+                    after = event.id or after
+                    yield event
+            except _BROKEN as error:
+                await self._lost(attempt, error)
+                attempt += 1
+            else:
+                # The relay ended the stream: this client was too slow, or the relay is leaving.
+                await self._clock.sleep(0.2)
+
+    async def _stream(self, path: str, after: str | None) -> AsyncIterator[TaskEvent]:
+        if self._http is None:
+            await self.connect()
+        assert self._http is not None  # noqa: S101 connect sets it or raises
+        headers = {"Last-Event-ID": after} if after else {}
+        timeout = httpx2.Timeout(CALL_SECONDS, read=SILENCE_SECONDS)
+        async with self._http.sse(path, headers=headers, timeout=timeout) as source:
+            if source.response.status_code >= 400:
+                raise error_from(source.response.status_code, await source.response.aread())
+            # A reader keeps the newest id, so an event without its own repeats the one before.
+            last: str | None = after
+            async for event in source:
+                if event.event != "task":
+                    continue
+                fresh = event.id if event.id and event.id != last else None
+                last = event.id or last
+                yield TaskEvent(task=task_view(_object(json.loads(event.data))), id=fresh)
+
+    async def save_result(self, task_id: str, path: str | Path, *, index: int = 0) -> Path:
+        """
+        Save one file of a done task: resumed after a break, checked, and complete before its name exists.
+
+        Args:
+            task_id: A task that is done.
+            path: Where to; an existing file is replaced.
+            index: Which of its files.
+
+        Raises:
+            WrongState: The task is not done.
+            ResultGone: The result was evicted, or there is no file of that index.
+            OSError: It cannot be written there.
+        """
+        task = await self.task(task_id)
+        if task.state is not State.DONE:
+            raise WrongState(f"Task {task.id} is {task.state}; only a done task has files.")
+        file = next((file for file in task.files if file.index == index), None)
+        if file is None:
+            raise ResultGone(f"Task {task.id} has no file {index}.")
+        target = Path(path)
+        saving = Saving(target, task_id=task.id, file=file)
+        for attempt in range(_TRIES):
+            try:
+                await self._fetch(task.id, index, saving, etag=f'"{file.sha256}"')
+            except _BROKEN as error:
+                await self._lost(attempt, error)
+            else:
+                break
+        saving.finish()
+        return target
+
+    async def _fetch(self, task_id: str, index: int, saving: Saving, *, etag: str) -> None:
+        if self._http is None:
+            await self.connect()
+        assert self._http is not None  # noqa: S101 connect sets it or raises
+        start = saving.have_bytes
+        headers = {"Range": f"bytes={start}-", "If-Range": etag} if start else {}
+        path = f"/task/{_segment(task_id)}/result"
+        async with self._http.stream("GET", path, params={"index": str(index)}, headers=headers) as response:
+            if response.status_code >= 400:
+                raise error_from(response.status_code, await response.aread())
+            resumed = response.status_code == 206
+            with saving.open(start=start if resumed else 0) as writer:
+                async for chunk in response.aiter_bytes():
+                    writer.write(chunk)
+
+
+def _segment(text: str) -> str:
+    """
+    One segment of a path.
+    """
+    from urllib.parse import quote  # noqa: PLC0415 rarely needed by those who only import the class
+
+    return quote(text, safe="")
+
+
+def _object(told: Any) -> Mapping[str, Any]:
+    if not isinstance(told, dict):
+        raise VidrelayError("The relay's answer is in a form that this version does not know.")
+    return told
