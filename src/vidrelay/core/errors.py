@@ -15,6 +15,7 @@ Every error vidrelay raises, as one tree.
       IllegalTransition       the state table has no such step
       StoreError              the database could not do its part
         StaleTask               somebody saved the task in between
+        DuplicateRemote         the remote job belongs to another task
         StoreBusy               the database did not answer in time
         DatabaseUnusable        it is corrupt, not ours, or newer than this program
       DiskFull                there is no room for what must be written
@@ -162,6 +163,15 @@ class StaleTask(StoreError):
     """
 
     code = "stale_task"
+
+
+class DuplicateRemote(StoreError):
+    """
+    That remote job already belongs to another task.
+    """
+
+    code = "duplicate_remote"
+    retryable = False
 
 
 class StoreBusy(StoreError):

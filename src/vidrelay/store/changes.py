@@ -1,0 +1,215 @@
+"""
+What each change does to the database, inside the writer's transaction.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from vidrelay.core.errors import IdempotencyConflict, StaleTask
+from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, Lost, Saved, Started, advance
+from vidrelay.core.ports import Admission, How, Pause, TwinRule
+from vidrelay.core.task import Asset, Task
+from vidrelay.store import reads, rows
+from vidrelay.store.writer import Transaction
+
+
+def add(transaction: Transaction, task: Task, rule: TwinRule) -> Admission:
+    """
+    Answer a submit: client key, then cache, then twin, else this task as queued (port Store).
+    """
+    admission = _answer(transaction, task, rule)
+    for kind, name in (("client_key", rule.client_key), ("request_id", rule.request_id)):
+        if name is not None:
+            transaction.change(
+                "keep_client_key",
+                kind=kind,
+                name=name,
+                task_id=admission.task.id,
+                fingerprint=task.fingerprint,
+                forced=task.request.force_refresh,
+            )
+    deduped = admission.how in (How.JOINED, How.REPEATED)
+    transaction.count(submits=1, deduped=int(deduped), cacheHits=int(admission.how is How.CACHED))
+    return admission
+
+
+def _answer(transaction: Transaction, task: Task, rule: TwinRule) -> Admission:
+    repeated = _repeated(transaction, task, rule.client_key)
+    if repeated is not None:
+        return Admission(task=repeated, how=How.REPEATED)
+    first = _first_try(transaction, task, rule.request_id)
+    if first is not None:
+        return _join(transaction, first)
+    if not task.request.force_refresh:
+        cached = _cached(transaction, task, rule)
+        if cached is not None:
+            return Admission(task=cached, how=How.CACHED)
+    if rule.resend or not task.request.force_refresh:
+        twin = transaction.row(
+            "twin",
+            fingerprint=task.fingerprint,
+            since=rows.to_number(rule.twins_since),
+            join_live=rule.join_live or rule.resend,
+        )
+        if twin is not None:
+            return _join(transaction, rows.task_of(twin))
+    return Admission(task=_insert(transaction, task), how=How.CREATED)
+
+
+def _repeated(transaction: Transaction, task: Task, client_key: str | None) -> Task | None:
+    """
+    The task that the client's key stands for, however it ended.
+    """
+    if client_key is None:
+        return None
+    known = transaction.row("client_key", kind="client_key", name=client_key)
+    if known is None:
+        return None
+    task_id, fingerprint, forced = known
+    if fingerprint != task.fingerprint or bool(forced) is not task.request.force_refresh:
+        raise IdempotencyConflict
+    return reads.get(transaction, task_id)
+
+
+def _first_try(transaction: Transaction, task: Task, request_id: str | None) -> Task | None:
+    """
+    The task that a submit of the same request id has made, if its outcome is still to be had.
+    """
+    if request_id is None:
+        return None
+    known = transaction.row("client_key", kind="request_id", name=request_id)
+    if known is None or known[1] != task.fingerprint:
+        return None
+    found = transaction.row("joinable", id=known[0])
+    return None if found is None else rows.task_of(found)
+
+
+def _cached(transaction: Transaction, task: Task, rule: TwinRule) -> Task | None:
+    """
+    The task of the newest result that is young enough; the result is marked as used now.
+    """
+    found = transaction.row("cached", fingerprint=task.fingerprint, since=rows.to_number(rule.cached_since))
+    if found is None:
+        return None
+    cached = rows.task_of(found)
+    transaction.change("use_result", task_id=cached.id, at=rows.to_number(task.created_at))
+    return cached
+
+
+def _join(transaction: Transaction, task: Task) -> Admission:
+    transaction.change("join_task", id=task.id)
+    joined = replace(task, joins=task.joins + 1)
+    transaction.tell(joined)
+    return Admission(task=joined, how=How.JOINED)
+
+
+def _insert(transaction: Transaction, task: Task) -> Task:
+    transaction.insert("insert_task", **(rows.fixed_values(task) | rows.moving_values(task)))
+    return _log_and_move(transaction, task, "Created", task.version)
+
+
+def take_place(
+    transaction: Transaction, *, account: str, window: str, limit: int, submission_key: str, now: datetime
+) -> Task | None:
+    """
+    Make the next queued task of the window submitting, if there is room (port Store).
+    """
+    head = transaction.row("head", account=account, window=window)
+    if head is None:
+        return None
+    taken, _ = reads.places(transaction, account=account, window=window, now=now)
+    if taken >= limit:
+        return None
+    task = rows.task_of(head)
+    event = Started(submission_key=submission_key)
+    transaction.count(createAttempts=1)
+    return save(transaction, advance(task, event, now), event, expected_version=task.version)
+
+
+def save(transaction: Transaction, task: Task, event: Event, *, expected_version: int) -> Task:
+    """
+    Save a task that `advance` has moved (port Store).
+    """
+    saved = _log_and_move(transaction, task, type(event).__name__, expected_version)
+    if isinstance(event, Saved):
+        transaction.change("add_result", **rows.result_values(task))
+        transaction.count(bytesDownloaded=sum(file.size_bytes for file in task.files))
+    elif isinstance(event, Accepted | Answered | Found):
+        transaction.count(remoteCreates=1)
+    elif isinstance(event, Lost):
+        transaction.count(uncertain=1)
+    if task.ended:
+        transaction.count(**{str(task.state): 1})
+    return saved
+
+
+def _log_and_move(transaction: Transaction, task: Task, name: str, expected_version: int) -> Task:
+    """
+    Write the entry of the log and the task as it is then.
+    """
+    values = rows.moving_values(task)
+    event_id = transaction.insert(
+        "log_event",
+        id=task.id,
+        version=task.version,
+        name=name,
+        at=rows.to_number(task.updated_at),
+        moving=values["moving"],
+        expected_version=expected_version,
+    )
+    if event_id is None:
+        current = reads.get(transaction, task.id)
+        raise StaleTask(f"task {task.id} is at version {current.version}, not {expected_version}")
+    ((seq, joins),) = transaction.rows("move_task", event_id=event_id, **values)
+    moved = replace(task, seq=seq, event_id=event_id, joins=joins)
+    transaction.tell(moved)
+    return moved
+
+
+def set_pause(transaction: Transaction, account: str, pause: Pause | None) -> None:
+    """
+    Keep, or lift, an account's pause.
+    """
+    if pause is None:
+        transaction.change("lift_pause", account=account)
+        return
+    transaction.change(
+        "set_pause",
+        account=account,
+        scope=str(pause.scope),
+        reason=pause.reason,
+        detail=pause.detail,
+        until=rows.optional_number(pause.until),
+    )
+
+
+def add_asset(transaction: Transaction, asset: Asset) -> None:
+    """
+    Keep what is known of a reference image.
+    """
+    transaction.change(
+        "add_asset",
+        id=asset.id,
+        pixels=asset.pixels,
+        width=asset.width,
+        height=asset.height,
+        size_bytes=asset.size_bytes,
+        media_type=asset.media_type,
+    )
+
+
+def trim_log(transaction: Transaction, *, keep: int) -> None:
+    """
+    Forget the oldest entries of the log where this change has written one, now and then, so that `keep` stay.
+    """
+    every = max(1, keep // 50)
+    for task in transaction.told:
+        if task.event_id % every == 0 and task.event_id > keep:
+            transaction.change("trim_log", last=task.event_id - keep)
+
+
+def forget(transaction: Transaction, task_id: str) -> None:
+    """
+    Take a task's result out of the cache's index.
+    """
+    transaction.change("forget_result", task_id=task_id)

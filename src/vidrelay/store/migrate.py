@@ -1,0 +1,198 @@
+"""
+The database file: made new, checked before it is touched, and brought up to this program's schema.
+
+Migrations are numbered and go forward only; `PRAGMA user_version` says how many a file has had, `application_id` that
+it is ours. A file that is corrupt, foreign or newer is only ever opened for reading, so it stays as it was found.
+"""
+
+import logging
+import os
+import sqlite3
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from vidrelay.core.errors import DatabaseUnusable, StoreError
+from vidrelay.store.failures import failure
+
+APPLICATION_ID = int.from_bytes(b"vrly", "big")
+BUSY_SECONDS = 5.0
+WAL_BYTES = 16 * 1024 * 1024
+"""The write-ahead log is cut back to this size when a burst has made it larger."""
+
+log = logging.getLogger(__name__)
+
+
+def migrations() -> tuple[str, ...]:
+    """
+    The scripts of `migrations/`, in order; the first makes version 1.
+    """
+    folder = files(__package__) / "migrations"
+    scripts = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple(entry.read_text(encoding="utf-8") for _, entry in scripts)
+
+
+def open_for_writing(path: Path, scripts: Sequence[str]) -> sqlite3.Connection:
+    """
+    Open the database, made or migrated where needed, for the one connection that writes.
+
+    Raises:
+        DatabaseUnusable: It is corrupt, not ours, or newer than `scripts`; it was left untouched.
+        DiskFull: There is no room to make or migrate it.
+        StoreError: It cannot be opened.
+    """
+    try:
+        if os.path.lexists(path):
+            _check(path, len(scripts))
+        else:
+            _make(path, scripts)
+        path.chmod(0o600)
+        connection = connect(path)
+        try:
+            _set_up(connection)
+            migrate(connection, scripts)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise failure(error) from error
+    except OSError as error:
+        raise StoreError(f"the database {path} cannot be opened: {error.strerror}") from error
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """
+    Open a connection that can change nothing.
+    """
+    connection = connect(path, mode="ro")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """
+    Connect to an existing file with the settings that every connection has; transactions are begun by hand.
+    """
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        for pragma in ("trusted_schema = OFF", "foreign_keys = ON", "synchronous = FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
+    """
+    Run the scripts that the file has not had, each in a transaction of its own.
+    """
+    for version, script in enumerate(scripts, start=1):
+        if version <= _pragma(connection, "user_version"):
+            continue
+        try:
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {script}\n; PRAGMA application_id = {APPLICATION_ID};"
+                f"PRAGMA user_version = {version}; COMMIT;"
+            )
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        log.info("migration.complete version=%d", version)
+
+
+def _make(path: Path, scripts: Sequence[str]) -> None:
+    """
+    Make the database under another name and rename it when it is whole: a crash leaves none, or a good one.
+    """
+    draft = path.with_name(f"{path.name}.new")
+    for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+        leftover.unlink(missing_ok=True)
+    # SQLite gives its side files the mode of the database, whatever the umask.
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    connection = connect(draft)
+    try:
+        migrate(connection, scripts)
+    finally:
+        connection.close()
+    draft.rename(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """
+    Make a rename durable; Windows has no such call and needs none.
+    """
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check(path: Path, newest: int) -> None:
+    """
+    Look at an existing file without changing a byte of it.
+
+    Raises:
+        DatabaseUnusable: It must not be written to.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise DatabaseUnusable(f"{path} is no regular file; it was left untouched")
+    if path.stat().st_size == 0:
+        raise _unusable(path, "is empty")
+    connection = connect(path, mode="ro")
+    try:
+        if _pragma(connection, "application_id") != APPLICATION_ID:
+            raise _unusable(path, "is not a vidrelay database")
+        version = _pragma(connection, "user_version")
+        if version > newest:
+            raise _unusable(path, f"was written by a newer vidrelay (version {version}, this one knows {newest})")
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise _unusable(path, f"is damaged ({found})")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise _unusable(path, f"is damaged ({error})") from error
+    finally:
+        connection.close()
+
+
+def _unusable(path: Path, why: str) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"{path} {why}; it was left untouched",
+        hint="Move it away to start with a new one, or use the version of vidrelay that wrote it.",
+    )
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """
+    Settings of the connection that writes; the two that durability rests on are read back.
+    """
+    (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if journal != "wal" or _pragma(connection, "synchronous") != 2:
+        raise DatabaseUnusable(
+            "the database cannot be written durably here", hint="Use a state directory on a local disk."
+        )
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    if sys.platform == "darwin":
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)

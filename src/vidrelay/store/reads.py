@@ -1,0 +1,165 @@
+"""
+What is read from the database; every function also works inside a change.
+"""
+
+from datetime import datetime
+
+from vidrelay.core.errors import UnknownAsset, UnknownTask
+from vidrelay.core.ports import CachedResult, Pause, Scope
+from vidrelay.core.task import Asset, State, Task
+from vidrelay.store import rows
+from vidrelay.store.statements import Session
+
+_BEYOND = 2**63 - 1
+
+
+def get(session: Session, task_id: str) -> Task:
+    """
+    The task as it is stored.
+
+    Raises:
+        UnknownTask: There is none.
+    """
+    found = session.row("task", id=task_id)
+    if found is None:
+        raise UnknownTask(f"no task has the id {task_id}")
+    return rows.task_of(found)
+
+
+def page(
+    session: Session, *, states: frozenset[State] | None, account: str | None, before: int | None, limit: int
+) -> list[Task]:
+    """
+    Tasks, newest first, with a `seq` under `before`.
+    """
+    values = {
+        "states": None if states is None else rows.dumps(sorted(states)),
+        "before": _BEYOND if before is None else before,
+        "limit": limit,
+    }
+    if account is None:
+        found = session.rows("page", **values)
+    else:
+        found = session.rows("page_of_account", account=account, **values)
+    return [rows.task_of(row) for row in found]
+
+
+def live(session: Session) -> list[Task]:
+    """
+    Every unended task, oldest first.
+    """
+    # Sorted by seq, the first column: here, so that SQLite need not carry whole tasks through its sorter.
+    return [rows.task_of(row) for row in sorted(session.rows("live"))]
+
+
+def places(session: Session, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
+    """
+    How many places are taken, and when the first of those held by time alone is given back.
+    """
+    ((by_state,),) = session.rows("places_by_state", account=account, window=window)
+    ((by_time, first),) = session.rows("places_by_time", account=account, window=window, now=rows.to_number(now))
+    return by_state + by_time, None if first is None else rows.to_instant(first)
+
+
+def remote_ids(session: Session, *, account: str, since: datetime) -> frozenset[str]:
+    """
+    The remote ids of this account's tasks that were made at or after that instant.
+    """
+    found = session.rows("remote_ids", account=account, since=rows.to_number(since))
+    return frozenset(remote_id for (remote_id,) in found)
+
+
+def durations(session: Session, *, account: str, model: str | None, limit: int) -> list[float]:
+    """
+    Seconds from acceptance to remote completion of the newest done tasks of that model, newest first.
+    """
+    found = session.rows("history", account=account, model=model, limit=limit)
+    took = (_duration(rows.task_of(row)) for row in found)
+    return [seconds for seconds in took if seconds is not None]
+
+
+def _duration(task: Task) -> float | None:
+    """
+    By the provider's own clock where it tells, else until we learned of it; None where it was never seen to run.
+    """
+    timings = task.timings()
+    if timings.queue is not None and timings.execute is not None:
+        return timings.queue + timings.execute
+    if task.accepted_at is None or task.ready_at is None:
+        return None
+    return max(0.0, (task.ready_at - task.accepted_at).total_seconds())
+
+
+def log(session: Session, *, after: int, limit: int, task_id: str | None) -> list[Task] | None:
+    """
+    The tasks as they stood at each entry of the log above `after`; None where entries after it may be missing.
+
+    `joins` is not in the log: it is the task's count of today.
+    """
+    ((oldest, newest),) = session.rows("log_bounds")
+    if after < (oldest or 1) - 1 or after > (newest or 0):
+        return None
+    if task_id is None:
+        found = session.rows("log", after=after, limit=limit)
+    else:
+        found = session.rows("log_of_task", id=task_id, after=after, limit=limit)
+    return [rows.task_of(row) for row in found]
+
+
+def counters(session: Session) -> dict[str, int]:
+    """
+    The lifetime counters as stored.
+    """
+    return dict(session.rows("counters"))
+
+
+def pauses(session: Session) -> dict[str, Pause]:
+    """
+    Every pause that is kept, by account.
+    """
+    return {
+        account: Pause(
+            scope=Scope(scope),
+            reason=reason,
+            detail=detail,
+            until=None if until is None else rows.to_instant(until),
+        )
+        for account, scope, reason, detail, until in session.rows("pauses")
+    }
+
+
+def asset(session: Session, asset_id: str) -> Asset:
+    """
+    What is known of a reference image.
+
+    Raises:
+        UnknownAsset: There is none.
+    """
+    found = session.row("asset", id=asset_id)
+    if found is None:
+        raise UnknownAsset(f"no reference image has the id {asset_id}; upload it to /assets first")
+    id_, pixels, width, height, size_bytes, media_type = found
+    return Asset(id=id_, pixels=pixels, width=width, height=height, size_bytes=size_bytes, media_type=media_type)
+
+
+def results(session: Session, *, coldest: int) -> tuple[list[CachedResult], int]:
+    """
+    The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+    """
+    ((total,),) = session.rows("result_bytes")
+    return [rows.result_of(row) for row in session.rows("coldest_results", limit=coldest)], total
+
+
+def older_than(session: Session, instant: datetime, *, limit: int) -> list[CachedResult]:
+    """
+    Results saved before that instant, oldest first.
+    """
+    found = session.rows("old_results", instant=rows.to_number(instant), limit=limit)
+    return [rows.result_of(row) for row in found]
+
+
+def known(session: Session) -> frozenset[str]:
+    """
+    The relative paths of every file that the cache's index holds.
+    """
+    return frozenset(file.path for (text,) in session.rows("result_files") for file in rows.files_of(text))

@@ -1,0 +1,260 @@
+"""
+The store on SQLite: fills the ports Store, AccountBook and ResultIndex.
+
+One connection in one thread writes (`writer.py`), one in another reads (`reader.py`). A caller must hold the state
+directory's lock: two processes that write one WAL database can damage it (SQLite before 3.51.3).
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from vidrelay.core.lifecycle import Event
+from vidrelay.core.ports import Admission, CachedResult, Pause, TwinRule
+from vidrelay.core.task import Asset, State, Task
+from vidrelay.store import changes, migrate, reads
+from vidrelay.store.reader import Reader
+from vidrelay.store.statements import Session
+from vidrelay.store.writer import Counters, Transaction, Writer
+
+T = TypeVar("T")
+
+LOG_ENTRIES = 50_000
+"""So many entries of the event log are kept, and up to a fiftieth more until the next trimming."""
+
+
+def _nobody(task: Task) -> None:
+    """
+    Listen to nothing.
+    """
+
+
+class SqliteStore:
+    """
+    Tasks, accounts' pauses, reference images and the cache's index in one SQLite file.
+
+    Belongs to the event loop that it was opened in. `on_commit` is called on that loop for every task that a commit
+    has changed, before the callers of that commit get their answers. A join changes `joins` alone and writes no entry
+    in the log: its task comes with the `version` and `event_id` that it had.
+    """
+
+    def __init__(self, writer: sqlite3.Connection, reader: sqlite3.Connection, *, log_entries: int) -> None:
+        """
+        Take over both connections; use `open`.
+        """
+        self.on_commit: Callable[[Task], None] = _nobody
+        self._log_entries = log_entries
+        self._counters = Counters(reads.counters(Session(reader)))
+        self._reader = Reader(reader)
+        self._writer = Writer(writer, self._counters, tell=self._tell)
+
+    @classmethod
+    async def open(cls, path: Path, *, log_entries: int = LOG_ENTRIES) -> "SqliteStore":
+        """
+        Open the database at `path`, made or migrated where needed; its folder must exist.
+
+        `log_entries`: how many entries of the event log are kept.
+
+        Raises:
+            DatabaseUnusable: It is corrupt, not vidrelay's, or newer; it was left untouched.
+            DiskFull: There is no room to make it.
+            StoreError: It cannot be opened.
+        """
+        writer, reader = await asyncio.to_thread(_connect, path)
+        return cls(writer, reader, log_entries=log_entries)
+
+    async def aclose(self) -> None:
+        """
+        Commit what is waiting, the counters too, and close the database.
+        """
+        # The writer goes last: only the connection that checkpoints may clear the write-ahead log away.
+        await self._reader.aclose()
+        await self._writer.aclose()
+
+    # Tasks ------------------------------------------------------------------------------------------------------------
+
+    async def add(self, task: Task, rule: TwinRule) -> Admission:
+        """
+        Answer a submit in one atomic step: client key, then cache, then twin, else insert this task as queued.
+
+        `task.created_at` is the moment of the submit. A request id's task is joined while its outcome can be had.
+
+        Raises:
+            IdempotencyConflict: The client key belongs to another fingerprint or another `force_refresh`.
+        """
+        return await self._change(partial(changes.add, task=task, rule=rule))
+
+    async def get(self, task_id: str) -> Task:
+        """
+        The task as it is stored.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        return await self._reader.run(partial(reads.get, task_id=task_id))
+
+    async def page(
+        self, *, states: frozenset[State] | None, account: str | None, before: int | None, limit: int
+    ) -> list[Task]:
+        """
+        Tasks, newest first, with a `seq` under `before`; None stands for all.
+        """
+        return await self._reader.run(partial(reads.page, states=states, account=account, before=before, limit=limit))
+
+    async def live(self) -> list[Task]:
+        """
+        Every unended task, oldest first.
+        """
+        return await self._reader.run(reads.live)
+
+    async def take_place(
+        self, *, account: str, window: str, limit: int, submission_key: str, now: datetime
+    ) -> Task | None:
+        """
+        Give the next queued task of the window a place, if there is room: it is `submitting` then.
+
+        Interactive tasks go first, then by `seq`. Commits nothing where there is no task or no room.
+        """
+        return await self._change(
+            partial(
+                changes.take_place,
+                account=account,
+                window=window,
+                limit=limit,
+                submission_key=submission_key,
+                now=now,
+            )
+        )
+
+    async def places(self, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
+        """
+        How many places are taken, and when the first of those held by time alone is given back.
+        """
+        return await self._reader.run(partial(reads.places, account=account, window=window, now=now))
+
+    async def save(self, task: Task, event: Event, *, expected_version: int) -> Task:
+        """
+        Save a task that `advance` has moved, with its event; returns it with its `event_id` and today's `joins`.
+
+        Raises:
+            StaleTask: The stored version is not the expected one.
+            DuplicateRemote: Its remote id belongs to another task that is unended or done.
+            UnknownTask: There is none.
+        """
+        return await self._change(partial(changes.save, task=task, event=event, expected_version=expected_version))
+
+    async def remote_ids(self, *, account: str, since: datetime) -> frozenset[str]:
+        """
+        The remote ids of this account's tasks that were made at or after that instant.
+        """
+        return await self._reader.run(partial(reads.remote_ids, account=account, since=since))
+
+    async def durations(self, *, account: str, model: str | None, limit: int) -> list[float]:
+        """
+        Seconds from acceptance to remote completion of the newest done tasks of that model, newest first.
+        """
+        return await self._reader.run(partial(reads.durations, account=account, model=model, limit=limit))
+
+    async def log(self, *, after: int, limit: int, task_id: str | None = None) -> list[Task] | None:
+        """
+        The tasks as they stood at each log entry above `after`, oldest first.
+
+        None where `after` is above the newest entry, or so old that entries after it have been trimmed.
+        """
+        return await self._reader.run(partial(reads.log, after=after, limit=limit, task_id=task_id))
+
+    # Counters ---------------------------------------------------------------------------------------------------------
+
+    def count(self, **counters: int) -> None:
+        """
+        Add to the lifetime counters; they ride on the next commit. May be called from any thread.
+        """
+        self._counters.add(counters)
+
+    async def counters(self) -> dict[str, int]:
+        """
+        The lifetime counters by name, what has not been committed yet included.
+        """
+        return self._counters.totals()
+
+    # Accounts and pictures --------------------------------------------------------------------------------------------
+
+    async def set_pause(self, account: str, pause: Pause | None) -> None:
+        """
+        Keep, or lift, an account's pause.
+        """
+        await self._change(partial(changes.set_pause, account=account, pause=pause))
+
+    async def pauses(self) -> dict[str, Pause]:
+        """
+        Every pause that is kept, by account.
+        """
+        return await self._reader.run(reads.pauses)
+
+    async def add_asset(self, asset: Asset) -> None:
+        """
+        Keep what is known of a reference image; the same id again changes nothing.
+        """
+        await self._change(partial(changes.add_asset, asset=asset))
+
+    async def asset(self, asset_id: str) -> Asset:
+        """
+        What is known of a reference image.
+
+        Raises:
+            UnknownAsset: There is none.
+        """
+        return await self._reader.run(partial(reads.asset, asset_id=asset_id))
+
+    # The cache's index ------------------------------------------------------------------------------------------------
+
+    async def results(self, *, coldest: int) -> tuple[list[CachedResult], int]:
+        """
+        The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+        """
+        return await self._reader.run(partial(reads.results, coldest=coldest))
+
+    async def older_than(self, instant: datetime, *, limit: int) -> list[CachedResult]:
+        """
+        Results saved before that instant, oldest first.
+        """
+        return await self._reader.run(partial(reads.older_than, instant=instant, limit=limit))
+
+    async def forget(self, task_id: str) -> None:
+        """
+        Take a task's result out of the index; its task stays done.
+        """
+        await self._change(partial(changes.forget, task_id=task_id))
+
+    async def known(self) -> frozenset[str]:
+        """
+        The relative paths of every file that the index holds.
+        """
+        return await self._reader.run(reads.known)
+
+    def _tell(self, task: Task) -> None:
+        self.on_commit(task)
+
+    async def _change(self, operation: Callable[[Transaction], T]) -> T:
+        def change_and_trim(transaction: Transaction) -> T:
+            result = operation(transaction)
+            changes.trim_log(transaction, keep=self._log_entries)
+            return result
+
+        return await self._writer.run(change_and_trim)
+
+
+def _connect(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """
+    The connection that writes and the one that reads.
+    """
+    writer = migrate.open_for_writing(path, migrate.migrations())
+    try:
+        return writer, migrate.open_for_reading(path)
+    except BaseException:
+        writer.close()
+        raise

@@ -1,0 +1,299 @@
+"""
+The one thread that writes: it takes all waiting changes into one transaction and answers them when that is durable.
+
+Theory of operation. Each change runs in a savepoint, so that one that fails takes back its own work only. The commit
+costs one wait for the disk, however many changes share it; those that come meanwhile wait for the next. After a
+commit one call goes to the event loop, which tells the listener each changed task and then answers the callers, all
+in the order of the commit. Changes that came to nothing are answered without a commit.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from vidrelay.core.errors import StoreError
+from vidrelay.core.task import Task
+from vidrelay.store.failures import failure
+from vidrelay.store.statements import STATEMENTS, Session
+
+T = TypeVar("T")
+
+MAX_GROUP = 256
+"""So many changes share a commit at most, which bounds how long the first of them waits."""
+
+log = logging.getLogger(__name__)
+
+
+class Transaction(Session):
+    """
+    What one change may do; it is void if the change raises.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self.told: list[Task] = []
+        self.counts: Counter[str] = Counter()
+
+    def change(self, name: str, /, **values: Any) -> int:
+        """
+        Run a named statement that changes rows; returns how many.
+        """
+        return self._connection.execute(STATEMENTS[name], values).rowcount
+
+    def insert(self, name: str, /, **values: Any) -> int | None:
+        """
+        Run a named statement that inserts a row; returns its number, or None where nothing was inserted.
+        """
+        cursor = self._connection.execute(STATEMENTS[name], values)
+        return cursor.lastrowid if cursor.rowcount else None
+
+    def tell(self, task: Task) -> None:
+        """
+        Have the listener told of a task as it is now.
+        """
+        self.told.append(task)
+
+    def count(self, **counters: int) -> None:
+        """
+        Add to the lifetime counters, in this transaction.
+        """
+        self.counts.update(counters)
+
+
+class Counters:
+    """
+    The lifetime counters, as stored and with what rides on the next commit.
+    """
+
+    def __init__(self, stored: dict[str, int]) -> None:
+        self._lock = threading.Lock()  # guards both counters below, which the loop and the writer change
+        self._totals = Counter(stored)
+        self._waiting: Counter[str] = Counter()
+
+    def add(self, counts: dict[str, int]) -> None:
+        """
+        Count at once, to be stored with the next commit.
+        """
+        with self._lock:
+            self._totals.update(counts)
+            self._waiting.update(counts)
+
+    def take(self) -> Counter[str]:
+        """
+        What waits to be stored; give it back with `add_stored` or `restore`.
+        """
+        with self._lock:
+            taken, self._waiting = self._waiting, Counter()
+            return taken
+
+    def restore(self, taken: Counter[str]) -> None:
+        """
+        The commit failed: what was taken waits again.
+        """
+        with self._lock:
+            self._waiting.update(taken)
+
+    def add_stored(self, counts: Counter[str]) -> None:
+        """
+        Count what was committed without having waited here.
+        """
+        with self._lock:
+            self._totals.update(counts)
+
+    def totals(self) -> dict[str, int]:
+        """
+        Everything counted so far.
+        """
+        with self._lock:
+            return dict(self._totals)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job(Generic[T]):
+    operation: Callable[[Transaction], T]
+    answer: asyncio.Future[T]
+    result: T | None = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.answer.done():  # its caller has gone; the change stands all the same
+            return
+        if self.error is not None:
+            self.answer.set_exception(self.error)
+        else:
+            self.answer.set_result(self.result)  # type: ignore[arg-type]  # a T once the operation has run
+
+
+@dataclass(slots=True, kw_only=True)
+class _Group:
+    done: list[_Job[Any]] = field(default_factory=list)
+    told: list[Task] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    changed: bool = False
+
+
+class Writer:
+    """
+    Runs changes on its connection, which it closes at the end.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, counters: Counters, *, tell: Callable[[Task], None]) -> None:
+        """
+        Start the thread; `tell` is called on the running event loop for each task that a commit has changed.
+        """
+        self._connection = connection
+        self._counters = counters
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._closing = False
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._work, name="vidrelay-store-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, operation: Callable[[Transaction], T]) -> T:
+        """
+        Run a change in the next transaction; returns its result when that is durable.
+
+        Raises:
+            DiskFull: There was no room; nothing of it was kept.
+            StoreBusy: Another process holds the database; nothing of it was kept.
+            StoreError: The database failed, or is closed.
+        """
+        if self._closing:
+            raise StoreError("the store is closed")
+        answer: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(_Job(operation=operation, answer=answer))
+        return await answer
+
+    async def aclose(self) -> None:
+        """
+        Finish what waits, store the counters, and close the connection.
+        """
+        if not self._closing:
+            self._closing = True
+            self._jobs.put(None)
+        await asyncio.shield(self._closed)
+        self._thread.join()
+
+    def _work(self) -> None:
+        more = True
+        while more:
+            jobs, more = self._collect()
+            if jobs:
+                told = self._commit(jobs)
+                self._loop.call_soon_threadsafe(self._deliver, jobs, told)
+        self._flush()
+        self._connection.close()
+        self._loop.call_soon_threadsafe(self._closed.set_result, None)
+
+    def _collect(self) -> tuple[list[_Job[Any]], bool]:
+        """
+        Wait for a job and take those that wait with it; False when there will be no more.
+        """
+        jobs: list[_Job[Any]] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == MAX_GROUP:
+                return jobs, True
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs, True
+        return jobs, False
+
+    def _commit(self, jobs: list[_Job[Any]]) -> list[Task]:
+        """
+        Run the jobs in one transaction; returns the changed tasks. Where it fails, every job gets the error.
+        """
+        group = _Group()
+        waiting: Counter[str] = Counter()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                self._run_one(job, group)
+            if group.changed:
+                waiting = self._counters.take()
+                group.counts["stateWrites"] += 1
+                self._store_counts(group.counts + waiting)
+            self._connection.execute("COMMIT")
+        except Exception as error:  # whatever it was, nobody may be left waiting
+            log.warning("commit.failed changes=%d error=%s", len(jobs), error)
+            self._roll_back()
+            self._counters.restore(waiting)
+            for job in jobs:
+                job.error = job.error or _ours(error)
+            return []
+        if group.changed:
+            self._counters.add_stored(group.counts)
+        return group.told
+
+    def _run_one(self, job: _Job[Any], group: _Group) -> None:
+        """
+        Run one job in its savepoint. Its own failure is its answer; one that ended the transaction is everybody's.
+        """
+        transaction = Transaction(self._connection)
+        before = self._connection.total_changes
+        self._connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.operation(transaction)
+        except Exception as error:
+            # A full disk or a failing one makes SQLite roll back everything by itself.
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO job")
+            job.error = _ours(error)
+        else:
+            group.changed |= self._connection.total_changes > before
+            group.told += transaction.told
+            group.counts.update(transaction.counts)
+        self._connection.execute("RELEASE job")
+
+    def _store_counts(self, counts: Counter[str]) -> None:
+        self._connection.executemany(
+            STATEMENTS["add_to_counter"], [{"name": name, "value": value} for name, value in counts.items()]
+        )
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _flush(self) -> None:
+        """
+        Store the counters that no commit has taken along.
+        """
+        waiting = self._counters.take()
+        if not waiting:
+            return
+        waiting["stateWrites"] += 1
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._store_counts(waiting)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            log.warning("counters.lost error=%s", error)
+            self._roll_back()
+
+    def _deliver(self, jobs: list[_Job[Any]], told: list[Task]) -> None:
+        """
+        Tell what was committed, then answer, on the event loop.
+        """
+        for task in told:
+            try:
+                self._tell(task)
+            except Exception as error:
+                # The change is durable: a listener's fault is reported, and the callers get their answers.
+                self._loop.call_exception_handler({"message": "a listener of the store failed", "exception": error})
+        for job in jobs:
+            job.settle()
+
+
+def _ours(error: Exception) -> Exception:
+    return failure(error) if isinstance(error, sqlite3.Error) else error
