@@ -1,0 +1,292 @@
+"""
+Results on this machine's disk (fills ports Files and PartFile).
+
+A result's own name exists only for a whole, checked file; until then it lies beside it as `….part`. Names are made of
+our own ids and the extension that the content showed, never of what a provider says.
+"""
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from vidrelay.core.errors import DiskFull
+from vidrelay.core.ports import PartFile, ResultName
+from vidrelay.core.task import FileRef
+
+T = TypeVar("T")
+
+RESERVE_BYTES = 1024**3
+RESERVE_SHARE = 0.05
+
+_FINGERPRINT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,127}", re.ASCII)
+_TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII)
+_EXTENSION = re.compile(r"[a-z0-9]{1,8}", re.ASCII)
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}-[0-9]{1,4}\.[a-z0-9]{1,8}", re.ASCII)
+_MAX_INDEX = 9999
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+class LocalFiles:
+    """
+    The cache directory: `<fingerprint>/<task id>-<index>.<extension>`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """
+        Keep results under `root`, which is made (0700) when it is first needed.
+        """
+        self._root = root
+        self._parts: set[str] = set()
+
+    async def part(self, name: ResultName) -> PartFile:
+        """
+        Begin a result; a leftover of the same name is replaced.
+
+        Raises:
+            DiskFull: The disk did not take it.
+        """
+        stem = _stem(name)
+        try:
+            part = await _to_end(lambda: self._create(name, stem), undo=_LocalPart.remove)
+        except OSError as exc:
+            raise _disk_trouble(exc) from exc
+        self._parts.add(stem)
+        return part
+
+    def whole(self, file: FileRef) -> bool:
+        """
+        Whether the file is there with its length, and is a regular file of ours.
+        """
+        try:
+            status = self.location(file).lstat()
+            folder = self.location(file).parent.lstat()
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and status.st_size == file.size_bytes and stat.S_ISDIR(folder.st_mode)
+
+    def location(self, file: FileRef) -> Path:
+        """
+        Where the file is.
+
+        Raises:
+            ValueError: The reference does not name a file in the cache directory.
+        """
+        folder, _, name = file.path.partition("/")
+        if _FINGERPRINT.fullmatch(folder) is None or _FILE.fullmatch(name) is None:
+            raise ValueError("The reference does not name a file in the cache.")
+        return self._root / folder / name
+
+    async def delete(self, files: Sequence[FileRef]) -> None:
+        """
+        Delete the files; one that is being served stays readable to its reader.
+        """
+        await asyncio.to_thread(_delete, [self.location(file) for file in files])
+
+    async def sweep(self, known: frozenset[str]) -> int:
+        """
+        Delete every file of our name pattern that is not known and not being written; returns how many.
+
+        Links are deleted, never followed; what has another name, or lies elsewhere, is left alone.
+        """
+        return await asyncio.to_thread(self._sweep, known, frozenset(self._parts))
+
+    def free_bytes(self) -> int:
+        """
+        Free room on the disk that holds the cache.
+        """
+        return shutil.disk_usage(self._existing()).free
+
+    def has_room(self, size_bytes: int) -> bool:
+        """
+        Whether so many bytes would leave the disk its reserve: 1 GiB, or 5 % of it where that is more.
+        """
+        usage = shutil.disk_usage(self._existing())
+        return usage.free - size_bytes >= max(RESERVE_BYTES, int(usage.total * RESERVE_SHARE))
+
+    def _existing(self) -> Path:
+        path = self._root.absolute()
+        while not path.exists():
+            path = path.parent
+        return path
+
+    def _create(self, name: ResultName, stem: str) -> "_LocalPart":
+        folder = self._root / name.fingerprint
+        for path in (self._root, folder):
+            path.mkdir(mode=0o700, parents=path == self._root, exist_ok=True)
+            if not stat.S_ISDIR(path.lstat().st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
+        path = folder / f"{stem}.part"
+        try:
+            descriptor = os.open(path, _CREATE, 0o600)
+        except FileExistsError:
+            path.unlink()
+            descriptor = os.open(path, _CREATE, 0o600)
+        return _LocalPart(path, name, os.fdopen(descriptor, "w+b", buffering=0), lambda: self._parts.discard(stem))
+
+    def _sweep(self, known: frozenset[str], writing: frozenset[str]) -> int:
+        deleted = 0
+        for folder in _scan(self._root):
+            if _FINGERPRINT.fullmatch(folder.name) is None or not folder.is_dir(follow_symlinks=False):
+                continue
+            for entry in _scan(Path(folder.path)):
+                stem, _, extension = entry.name.rpartition(".")
+                if _FILE.fullmatch(entry.name) is None or f"{folder.name}/{entry.name}" in known:
+                    continue
+                if (extension == "part" and stem in writing) or entry.is_dir(follow_symlinks=False):
+                    continue
+                Path(entry.path).unlink(missing_ok=True)
+                deleted += 1
+            _remove_if_empty(Path(folder.path))
+        return deleted
+
+
+class _LocalPart:
+    """
+    A result being written, hashed on its way (fills port PartFile).
+    """
+
+    def __init__(self, path: Path, name: ResultName, file: BinaryIO, ended: Callable[[], None]) -> None:
+        self._path = path
+        self._name = name
+        self._file = file
+        self._ended = ended
+        self._hash = hashlib.sha256()
+        self._size = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size
+
+    async def write(self, chunk: bytes) -> None:
+        try:
+            await _to_end(lambda: self._append(chunk))
+        except OSError as exc:
+            await self.discard()
+            raise _disk_trouble(exc) from exc
+
+    async def inspect(self, look: Callable[[BinaryIO], T]) -> T:
+        return await _to_end(lambda: self._inspect(look))
+
+    async def commit(self, *, extension: str, media_type: str) -> FileRef:
+        if _EXTENSION.fullmatch(extension) is None or extension == "part":
+            raise ValueError("That is no extension for a result.")
+        path = self._path.with_suffix(f".{extension}")
+        try:
+            await _to_end(lambda: self._publish(path))
+        except OSError as exc:
+            await self.discard()
+            raise _disk_trouble(exc) from exc
+        self._ended()
+        return FileRef(
+            index=self._name.index,
+            path=f"{self._name.fingerprint}/{path.name}",
+            size_bytes=self._size,
+            sha256=self._hash.hexdigest(),
+            media_type=media_type,
+        )
+
+    async def discard(self) -> None:
+        if not self._file.closed:
+            await _to_end(self.remove)
+        self._ended()
+
+    def _append(self, chunk: bytes) -> None:
+        left = memoryview(chunk)
+        while left:
+            left = left[self._file.write(left) :]
+        self._hash.update(chunk)
+        self._size += len(chunk)
+
+    def _inspect(self, look: Callable[[BinaryIO], T]) -> T:
+        self._file.seek(0)
+        try:
+            return look(self._file)
+        finally:
+            self._file.seek(0, os.SEEK_END)
+
+    def _publish(self, path: Path) -> None:
+        os.fsync(self._file.fileno())
+        if os.fstat(self._file.fileno()).st_size != self._size:
+            raise OSError(errno.EIO, "the file on the disk is not as long as what was written")
+        self._file.close()
+        try:
+            self._path.replace(path)
+            _sync_folder(path.parent)
+            _sync_folder(path.parent.parent)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+
+    def remove(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+        _remove_if_empty(self._path.parent)
+
+
+async def _to_end(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+    # A thread cannot be cancelled: to leave it writing would let the next step meet it in the same file.
+    running = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        if running.exception() is None and undo is not None:
+            undo(running.result())
+        raise
+
+
+def _stem(name: ResultName) -> str:
+    if _FINGERPRINT.fullmatch(name.fingerprint) is None or _TASK_ID.fullmatch(name.task_id) is None:
+        raise ValueError("The result's name would not be a plain file name.")
+    if not 0 <= name.index <= _MAX_INDEX:
+        raise ValueError("The result's index is out of range.")
+    return f"{name.task_id}-{name.index}"
+
+
+def _disk_trouble(exc: OSError) -> DiskFull:
+    if exc.errno in _FULL:
+        return DiskFull("The disk is full: the result could not be written.")
+    return DiskFull(f"The disk did not take the result: {exc.strerror or type(exc).__name__}.")
+
+
+def _delete(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+        _remove_if_empty(path.parent)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from list(entries)
+    except OSError:
+        return
+
+
+def _sync_folder(folder: Path) -> None:
+    # Windows can neither open nor sync a folder; its renames are in the journal.
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

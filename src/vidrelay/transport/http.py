@@ -1,0 +1,335 @@
+"""
+Sends one call at a time and always says, when it fails, whether the call may have arrived (fills port Transport).
+
+Creates, and everything else that is no plain reading, go over HTTP/1.1: after a server's orderly HTTP/2 goodbye the
+engine loses answers to calls that were carried out. Polls go over HTTP/2, so that many share one connection. Large
+replies go over HTTP/1.1, which is twice as fast there.
+"""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpcore2
+
+from vidrelay.core.errors import ConfigError, ReplyTooLarge, TransportError, VidrelayError
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
+from vidrelay.core.ports import Reply
+from vidrelay.transport.dial import CountedDialer, VettedDialer
+from vidrelay.transport.form import open_form
+from vidrelay.transport.gate import Gate, Target
+
+CONNECT_SECONDS = 10.0
+WRITE_SECONDS = 30.0
+FIRST_BYTE_SECONDS = 180.0
+KEEP_SECONDS = 90.0
+KEEP_FOR_CREATES_SECONDS = 5.0
+"""A create goes out on a connection used this lately, or on a new one: an older one may be dying unseen."""
+
+_OURS = frozenset(
+    {"host", "user-agent", "accept-encoding", "content-length", "transfer-encoding", "connection", "te", "upgrade"}
+)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
+_METHOD = re.compile(r"[A-Z]+", re.ASCII)
+
+
+class _Kind(Enum):
+    """
+    Which connections a call shares: HTTP version, and how long an idle one is kept.
+    """
+
+    CREATE = "create"
+    CALL = "call"
+    POLL = "poll"
+
+
+class HttpTransport:
+    """
+    One account's calls over real sockets.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        asset_path: Callable[[str], Path],
+        user_agent: str,
+        ca_file: Path | None = None,
+        proxy: str | None = None,
+        count: Callable[..., None] = lambda **_: None,
+        network: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        """
+        Send through `gate`; `asset_path` says where a form's file lies, `user_agent` is on every call.
+
+        `ca_file`: certificates (PEM) to trust beside the system's. `proxy`: an http or https address that public
+        hosts are reached through; it looks names up itself. `count` is told `connectionsOpened=1` for each.
+        `network` opens the connections, by default the operating system's.
+
+        Raises:
+            ConfigError: The proxy is no http or https address.
+        """
+        network = network or httpcore2.AnyIOBackend()
+        self._gate = gate
+        self._asset_path = asset_path
+        self._user_agent = user_agent
+        self._ca_file = ca_file
+        self._proxy = None if proxy is None else _read_proxy(proxy)
+        self._vetted = VettedDialer(gate, network, count)
+        self._to_proxy = CountedDialer(network, count)
+        self._pools: dict[tuple[_Kind, bool], httpcore2.AsyncConnectionPool] = {}
+        self._opening = asyncio.Lock()  # guards _pools
+
+    def send(self, request: HttpRequest, *, timeout: float) -> AbstractAsyncContextManager[Reply]:
+        """
+        Open the exchange; the connection is given back when the context ends. `timeout` is seconds for all of it.
+
+        A call that only reads is repeated once where its connection broke before an answer; no other ever is.
+
+        Raises:
+            OutboundRefused: The gate does not let it out.
+            TransportError: It failed; `maybe_sent` says whether the request may have arrived.
+        """
+        return self._exchange(request, timeout)
+
+    async def aclose(self) -> None:
+        """
+        Close every connection.
+        """
+        async with self._opening:
+            pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            await pool.aclose()
+
+    @asynccontextmanager
+    async def _exchange(self, request: HttpRequest, seconds: float) -> AsyncGenerator[Reply]:
+        target = self._gate.admit(request.url)
+        progress = _Progress()
+        try:
+            async with asyncio.timeout(seconds) as limit, AsyncExitStack() as stack:
+                response = await self._answer(request, target, progress, seconds, stack)
+                stack.push_async_callback(_close, response)
+                reply = _HttpReply(response, request, target)
+                stack.push_async_callback(reply.aclose)
+                yield reply
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise TransportError(
+                f"{target.host} gave no whole answer within {seconds:g} s.", maybe_sent=progress.sent
+            ) from exc
+
+    async def _answer(
+        self, request: HttpRequest, target: Target, progress: "_Progress", seconds: float, stack: AsyncExitStack
+    ) -> httpcore2.Response:
+        headers = self._headers(request, target)
+        content: bytes | AsyncIterator[bytes] = b""
+        if isinstance(request.body, Form):
+            form = await stack.enter_async_context(open_form(request.body, self._asset_path))
+            content = form.pieces
+            headers += [(b"Content-Type", form.content_type.encode()), (b"Content-Length", b"%d" % form.length)]
+        elif request.body is not None:
+            content = request.body
+            headers.append((b"Content-Length", b"%d" % len(request.body)))
+        pool = await self._pool(_kind(request, target), direct=self._proxy is None or target.direct)
+        for may_repeat in (_only_reads(request), False):
+            progress.sent = False
+            call = httpcore2.Request(
+                request.method,
+                httpcore2.URL(
+                    scheme=target.scheme,
+                    host=f"[{target.host}]" if ":" in target.host else target.host,
+                    port=target.port,
+                    target=target.target,
+                ),
+                headers=headers,
+                content=content,
+                extensions={"timeout": _timeouts(seconds), "trace": progress.trace},
+            )
+            try:
+                response = await pool.handle_async_request(call)
+            except VidrelayError:
+                raise
+            except Exception as exc:
+                # Whatever the engine raises, the scheduler must learn whether the call may have arrived.
+                if may_repeat and progress.sent and _broke(exc):
+                    continue
+                raise _as_ours(exc, target, maybe_sent=progress.sent) from exc
+            break
+        await _refuse_encoded(response, target)
+        return response
+
+    def _headers(self, request: HttpRequest, target: Target) -> list[tuple[bytes, bytes]]:
+        if _METHOD.fullmatch(request.method) is None:
+            raise TransportError("The call's method is no plain word.", maybe_sent=False)
+        headers = [
+            (b"Host", target.authority.encode()),
+            (b"User-Agent", self._user_agent.encode()),
+            (b"Accept-Encoding", b"identity"),
+        ]
+        for name, value in request.headers.items():
+            if name.lower() in _OURS:
+                continue
+            if _HEADER_NAME.fullmatch(name) is None or _HEADER_VALUE.fullmatch(value) is None or value != value.strip():
+                raise TransportError(
+                    "A header of the call holds characters that a header cannot.",
+                    maybe_sent=False,
+                    hint="A key with a line break, quotes or invisible characters in it does this.",
+                )
+            headers.append((name.encode(), value.encode()))
+        return headers
+
+    async def _pool(self, kind: _Kind, *, direct: bool) -> httpcore2.AsyncConnectionPool:
+        async with self._opening:
+            pool = self._pools.get((kind, direct))
+            if pool is None:
+                # Each pool has a context of its own: the engine writes the protocols it offers into it.
+                context = await asyncio.to_thread(tls_context, self._ca_file)
+                pool = httpcore2.AsyncConnectionPool(
+                    ssl_context=context,
+                    proxy=None if direct else self._proxy,
+                    max_connections=None,
+                    max_keepalive_connections=20,
+                    keepalive_expiry=KEEP_FOR_CREATES_SECONDS if kind is _Kind.CREATE else KEEP_SECONDS,
+                    http2=kind is _Kind.POLL,
+                    network_backend=self._vetted if direct else self._to_proxy,
+                )
+                self._pools[kind, direct] = pool
+            return pool
+
+
+def tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    """
+    What TLS trusts: the system's certificates, and those of `ca_file` (PEM) where one is given. Always verifies.
+    """
+    context = httpcore2.default_ssl_context()
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
+    return context
+
+
+class _Progress:
+    """
+    Knows from the engine's own trace whether the first byte of a call may have left.
+    """
+
+    def __init__(self) -> None:
+        self.sent = False
+
+    async def trace(self, event: str, info: dict[str, Any]) -> None:
+        if event.endswith(".send_request_headers.started"):
+            # What is said to a proxy to open the way is not the call.
+            self.sent = self.sent or info["request"].method != b"CONNECT"
+
+
+class _HttpReply:
+    """
+    An answer over a real connection (fills port Reply).
+    """
+
+    def __init__(self, response: httpcore2.Response, request: HttpRequest, target: Target) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = _lower(response.headers)
+        self._target = target
+        self._max_bytes = request.max_reply_bytes
+        stream: Any = response.stream
+        self._body: AsyncGenerator[bytes] = stream.__aiter__()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            try:
+                chunk = await anext(self._body)
+            except StopAsyncIteration:
+                return
+            except Exception as exc:
+                raise _as_ours(exc, self._target, maybe_sent=True) from exc
+            yield chunk
+
+    async def read(self) -> bytes:
+        told = self.headers.get("content-length", "")
+        too_large = f"The answer of {self._target.host} is over the {self._max_bytes} bytes that such an answer may be."
+        if told.isascii() and told.isdigit() and len(told) < 20 and int(told) > self._max_bytes:
+            raise ReplyTooLarge(too_large, maybe_sent=True)
+        body = bytearray()
+        async for chunk in self.chunks():
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise ReplyTooLarge(too_large, maybe_sent=True)
+        return bytes(body)
+
+    async def aclose(self) -> None:
+        with suppress(Exception):
+            await self._body.aclose()
+
+
+async def _close(response: httpcore2.Response) -> None:
+    # A connection that breaks while it is given back has nothing more to tell.
+    with suppress(Exception):
+        await response.aclose()
+
+
+async def _refuse_encoded(response: httpcore2.Response, target: Target) -> None:
+    encoding = _lower(response.headers).get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        await _close(response)
+        raise TransportError(f"{target.host} sent an encoded answer, which was not asked for.", maybe_sent=True)
+
+
+def _lower(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
+
+
+def _kind(request: HttpRequest, target: Target) -> _Kind:
+    if request.creates:
+        return _Kind.CREATE
+    polls = request.method == "GET" and target.scheme == "https" and request.max_reply_bytes <= LIST_REPLY_BYTES
+    return _Kind.POLL if polls else _Kind.CALL
+
+
+def _only_reads(request: HttpRequest) -> bool:
+    return request.method in ("GET", "HEAD") and not request.creates and request.body is None
+
+
+def _broke(exc: Exception) -> bool:
+    return isinstance(exc, httpcore2.ProtocolError | httpcore2.ReadError | httpcore2.WriteError)
+
+
+def _as_ours(exc: Exception, target: Target, *, maybe_sent: bool) -> TransportError:
+    if isinstance(exc, httpcore2.TimeoutException):
+        return TransportError(f"{target.host} did not answer in time ({_word(exc)}).", maybe_sent=maybe_sent)
+    if isinstance(exc, httpcore2.ProxyError):
+        return TransportError(f"The proxy did not open the way to {target.host}: {exc}", maybe_sent=maybe_sent)
+    return TransportError(f"The call to {target.host} failed ({_word(exc)}): {exc}", maybe_sent=maybe_sent)
+
+
+def _word(exc: Exception) -> str:
+    return type(exc).__name__
+
+
+def _timeouts(seconds: float) -> dict[str, float | None]:
+    return {
+        "connect": min(CONNECT_SECONDS, seconds),
+        "write": min(WRITE_SECONDS, seconds),
+        "read": min(FIRST_BYTE_SECONDS, seconds),
+        "pool": seconds,
+    }
+
+
+def _read_proxy(proxy: str) -> httpcore2.Proxy:
+    parts = urlsplit(proxy)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("The proxy is not an http:// or https:// address.")
+    auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    address = httpcore2.URL(scheme=parts.scheme, host=parts.hostname, port=parts.port, target="/")
+    return httpcore2.Proxy(address, auth=auth)

@@ -1,0 +1,176 @@
+"""
+What kind of file came, told from its content alone, and whether it is all there.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from vidrelay.core.errors import BadMedia
+
+HEAD_BYTES = 512
+TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """
+    A kind of file: its extension without the dot, and its media type.
+    """
+
+    extension: str
+    media_type: str
+
+
+_MP4 = Media(extension="mp4", media_type="video/mp4")
+_MOV = Media(extension="mov", media_type="video/quicktime")
+_M4A = Media(extension="m4a", media_type="audio/mp4")
+_AVIF = Media(extension="avif", media_type="image/avif")
+_HEIC = Media(extension="heic", media_type="image/heic")
+_WEBM = Media(extension="webm", media_type="video/webm")
+_MKV = Media(extension="mkv", media_type="video/x-matroska")
+_PNG = Media(extension="png", media_type="image/png")
+
+_BRANDS = {b"qt  ": _MOV, b"M4A ": _M4A, b"avif": _AVIF, b"avis": _AVIF, b"heic": _HEIC, b"heix": _HEIC, b"mif1": _HEIC}
+_OLD_MOVIE_BOXES = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
+_RIFFS = {
+    b"WEBP": Media(extension="webp", media_type="image/webp"),
+    b"AVI ": Media(extension="avi", media_type="video/x-msvideo"),
+    b"WAVE": Media(extension="wav", media_type="audio/wav"),
+}
+_STARTS = (
+    (b"\x89PNG\r\n\x1a\n", _PNG),
+    (b"\xff\xd8\xff", Media(extension="jpg", media_type="image/jpeg")),
+    (b"GIF87a", Media(extension="gif", media_type="image/gif")),
+    (b"GIF89a", Media(extension="gif", media_type="image/gif")),
+    (b"OggS", Media(extension="ogg", media_type="audio/ogg")),
+    (b"fLaC", Media(extension="flac", media_type="audio/flac")),
+    (b"ID3", Media(extension="mp3", media_type="audio/mpeg")),
+    (b"\xff\xfb", Media(extension="mp3", media_type="audio/mpeg")),
+    (b"\xff\xf3", Media(extension="mp3", media_type="audio/mpeg")),
+    (b"glTF", Media(extension="glb", media_type="model/gltf-binary")),
+)
+_EBML = b"\x1a\x45\xdf\xa3"
+_SEGMENT = b"\x18\x53\x80\x67"
+
+
+def sniff(head: bytes) -> Media | None:
+    """
+    The kind of file that begins with these bytes (512 are enough); None where it is none that a result can be.
+
+    Text of any sort (HTML, JSON, SVG, an error page) is none.
+    """
+    if head[4:8] == b"ftyp":
+        return _BRANDS.get(head[8:12], _MP4)
+    if head[4:8] in _OLD_MOVIE_BOXES:
+        return _MOV
+    if head[:4] == b"RIFF":
+        return _RIFFS.get(head[8:12])
+    if head[:4] == _EBML:
+        return _WEBM if b"webm" in head else _MKV
+    return next((media for start, media in _STARTS if head.startswith(start)), None)
+
+
+def refuse_text(head: bytes) -> None:
+    """
+    Stop early where what comes is no media file.
+
+    Raises:
+        BadMedia: It is text, or of no known kind.
+    """
+    if sniff(head) is not None:
+        return
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:64].lower()
+    if text.startswith((b"<", b"{", b"[")):
+        raise BadMedia("A page or a message came instead of the file.", maybe_sent=True)
+    raise BadMedia("What came is not a video, picture or sound of a known kind.", maybe_sent=True)
+
+
+def examine(file: BinaryIO, size_bytes: int, *, length_told: bool) -> Media:
+    """
+    Say what kind a received file is, and check cheaply that it is all there.
+
+    `length_told`: the server said how long it would be, and so long it is; without that a few bytes after the last
+    part count as the beginning of one that is missing.
+
+    Raises:
+        BadMedia: It is empty, of no known kind, or cut short.
+    """
+    if size_bytes == 0:
+        raise BadMedia("The file that came is empty.", maybe_sent=True)
+    head = file.read(HEAD_BYTES)
+    refuse_text(head)
+    media = sniff(head)
+    if media is None:  # refuse_text has raised
+        raise BadMedia(maybe_sent=True)
+    if media in (_MP4, _MOV, _M4A):
+        whole = _movie_is_whole(file, size_bytes, length_told=length_told)
+    else:
+        check = _CHECKS.get(media)
+        whole = check is None or check(file, size_bytes)
+    if not whole:
+        raise BadMedia(f"The {media.extension} file that came is cut short or damaged.", maybe_sent=True)
+    return media
+
+
+def _movie_is_whole(file: BinaryIO, size_bytes: int, *, length_told: bool) -> bool:
+    """
+    Walk the top-level boxes (ISO 14496-12): each must end within the file, and index and content must be among them.
+    """
+    seen: set[bytes] = set()
+    position = 0
+    while position + 8 <= size_bytes:
+        file.seek(position)
+        header = file.read(16)
+        length, kind = int.from_bytes(header[:4]), header[4:8]
+        if length == 1:
+            length = int.from_bytes(header[8:16])
+        elif length == 0:
+            # The last box may leave its length open; so may padding, which is no box.
+            if kind.strip(b"\0"):
+                seen.add(kind)
+            position = size_bytes
+            break
+        if length < 8 or position + length > size_bytes:
+            return False
+        seen.add(kind)
+        position += length
+    has_content = bool(seen & {b"mdat", b"moof"})
+    return b"moov" in seen and has_content and (position == size_bytes or length_told)
+
+
+def _riff_is_whole(file: BinaryIO, size_bytes: int) -> bool:
+    file.seek(4)
+    return int.from_bytes(file.read(4), "little") + 8 <= size_bytes
+
+
+def _png_is_whole(file: BinaryIO, size_bytes: int) -> bool:
+    file.seek(max(0, size_bytes - TAIL_BYTES), os.SEEK_SET)
+    return b"IEND\xaeB`\x82" in file.read(TAIL_BYTES)
+
+
+def _webm_is_whole(file: BinaryIO, size_bytes: int) -> bool:
+    """
+    The segment after the header says how long it is, or leaves it open.
+    """
+    position = 0
+    for mark in (_EBML, _SEGMENT):
+        file.seek(position)
+        header = file.read(12)
+        if header[:4] != mark or len(header) < 5 or header[4] == 0:
+            return False
+        width = 9 - header[4].bit_length()
+        told = int.from_bytes(header[4 : 4 + width]) & ((1 << 7 * width) - 1)
+        if told == (1 << 7 * width) - 1:
+            return mark == _SEGMENT
+        position += 4 + width + told
+    return position <= size_bytes
+
+
+_CHECKS: dict[Media, Callable[[BinaryIO, int], bool]] = {
+    **dict.fromkeys(_RIFFS.values(), _riff_is_whole),
+    _PNG: _png_is_whole,
+    _WEBM: _webm_is_whole,
+    _MKV: _webm_is_whole,
+}
