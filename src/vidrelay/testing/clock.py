@@ -4,6 +4,7 @@ A clock that moves only when told.
 
 import asyncio
 import heapq
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -12,6 +13,8 @@ START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 class FakeClock:
     """
     Fills port Clock; `advance` moves it and wakes the sleepers that are due, in order.
+
+    `busy`: whether parts in other threads are still at work, which time waits for (`inflight.InFlight.busy`).
     """
 
     def __init__(self, start: datetime = START) -> None:
@@ -19,6 +22,13 @@ class FakeClock:
         self._monotonic = 1000.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
+        self.busy: Callable[[], bool] = lambda: False
+
+    async def settle(self) -> None:
+        """
+        Let everything that can run without time passing run.
+        """
+        await settle(self.busy)
 
     def now(self) -> datetime:
         """
@@ -55,16 +65,16 @@ class FakeClock:
         Move both clocks, stopping at each sleeper that falls due so that what it starts can sleep again in time.
         """
         target = self._monotonic + seconds
-        await settle()
+        await settle(self.busy)
         while self._sleepers and self._sleepers[0][0] <= target:
             due, _, future = heapq.heappop(self._sleepers)
             if future.done():
                 continue
             self._move_to(due)
             future.set_result(None)
-            await settle()
+            await settle(self.busy)
         self._move_to(target)
-        await settle()
+        await settle(self.busy)
 
     def _move_to(self, monotonic: float) -> None:
         step = max(0.0, monotonic - self._monotonic)
@@ -72,14 +82,20 @@ class FakeClock:
         self._now += timedelta(seconds=step)
 
 
-async def settle(rounds: int = 50) -> None:
+async def settle(busy: Callable[[], bool] = lambda: False) -> None:
     """
     Let everything that can run without time passing run.
 
-    Work in other threads (the store's writer) is given real moments, since it needs no fake time to pass.
+    Work in other threads needs no fake time to pass: while `busy` says that there is some, real moments are given.
+
+    Raises:
+        TimeoutError: It is busy for longer than any work here takes.
     """
-    for _ in range(rounds):
-        await asyncio.sleep(0)
-    await asyncio.sleep(0.002)
-    for _ in range(rounds):
-        await asyncio.sleep(0)
+    quiet = 0
+    async with asyncio.timeout(60):
+        while quiet < 3:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            quiet = 0 if busy() else quiet + 1
+            if quiet == 0:
+                await asyncio.sleep(0.0005)

@@ -1,0 +1,131 @@
+"""
+A relay on real SQLite, real files and the real downloader; only the clock and the far end are fakes.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
+from vidrelay.core.ports import AccountPlan, Assets, WindowSetting
+from vidrelay.core.task import Request, State, Task
+from vidrelay.files.local import LocalFiles
+from vidrelay.scheduler.relay import Relay
+from vidrelay.store.sqlite import SqliteStore
+from vidrelay.testing.clock import FakeClock
+from vidrelay.testing.inflight import InFlight
+from vidrelay.testing.toy import ToyAdapter, ToyProvider
+from vidrelay.transport.download import HttpDownloader
+
+POLICY = Policy(default_account="toy", poll=PollPolicy(learned=False), cache=CachePolicy(min_free_bytes=1))
+
+
+@dataclass
+class Bench:
+    """
+    Everything a scheduler test holds on to.
+    """
+
+    folder: Path
+    clock: FakeClock
+    provider: ToyProvider
+    adapter: ToyAdapter = field(default_factory=ToyAdapter)
+    window: int = 2
+    policy: Policy = POLICY
+    chance: Callable[[], float] = lambda: 0.5
+    relay: Relay = field(init=False)
+    store: SqliteStore = field(init=False)
+    ids: Any = field(default_factory=lambda: itertools.count(1))
+
+    @asynccontextmanager
+    async def running(self, *, kill: bool = False) -> AsyncIterator["Bench"]:
+        """
+        A life of the relay. `kill` ends it as SIGKILL does, as far as a test in one process can: nothing is drained.
+        """
+        self.store = await SqliteStore.open(self.folder / "relay.db")
+        in_flight = InFlight()
+        self.clock.busy = in_flight.busy
+        store, files = in_flight.watch(self.store), in_flight.watch(LocalFiles(self.folder / "cache"))
+        plan = AccountPlan(
+            name="toy",
+            provider="toy",
+            adapter=self.adapter,
+            transport=self.provider,
+            downloader=HttpDownloader(
+                self.provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
+            ),
+            window=WindowSetting(limits={"*": self.window}),
+        )
+        self.relay = Relay(
+            store=store,
+            book=store,
+            index=store,
+            files=files,
+            assets=NoAssets(),
+            clock=self.clock,
+            chance=self.chance,
+            new_id=lambda: f"id-{next(self.ids)}",
+            plans=[plan],
+            policy=self.policy,
+        )
+        await self.relay.load()
+        async with asyncio.TaskGroup() as group:
+            life = group.create_task(self.relay.run())
+            await self.clock.settle()
+            try:
+                yield self
+            finally:
+                if kill:
+                    life.cancel()
+                else:
+                    await self.relay.stop(grace=0)
+        await self.store.aclose()
+
+    async def drain(self, *, grace: float, passing: float) -> None:
+        """
+        Stop with some grace while so much time passes.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.relay.stop(grace=grace))
+            await self.clock.advance(passing)
+
+    async def submit(self, prompt: str = "a boat", **changes: Any) -> Task:
+        """
+        Submit and let the relay go as far as it can without time passing.
+        """
+        admission = await self.relay.submit(Request(prompt=prompt, **changes))
+        await self.clock.settle()
+        return admission.task
+
+    async def until(self, task_id: str, state: State, *, within: float = 600.0) -> Task:
+        """
+        Let time pass until the task is in that state.
+        """
+        passed = 0.0
+        while (task := await self.relay.get(task_id)).state is not state:
+            assert passed < within, f"still {task.state} after {passed} s: {task.error}"
+            assert not task.ended, f"ended as {task.state}: {task.error}"
+            await self.clock.advance(0.5)
+            passed += 0.5
+        return task
+
+
+class NoAssets(Assets):
+    """
+    A bench without pictures.
+    """
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """
+    A bench with a toy provider that works each job for ten seconds.
+    """
+    clock = FakeClock()
+    return Bench(folder=tmp_path, clock=clock, provider=ToyProvider(clock))

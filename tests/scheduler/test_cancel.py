@@ -1,0 +1,89 @@
+"""
+A wish to cancel is never lost, and its receipt says what was really stopped.
+"""
+
+import asyncio
+
+from vidrelay.core.task import CancelOutcome, State
+
+
+async def test_a_queued_task_is_cancelled_here(bench):
+    """Nothing was sent, so nothing is asked of the provider."""
+    bench.window = 1
+    async with bench.running():
+        await bench.submit("first")
+        second = await bench.submit("second")
+        task, outcome = await bench.relay.cancel(second.id)
+    assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.LOCAL)
+    assert len(bench.provider.creates) == 1
+
+
+async def test_a_running_task_is_stopped_at_the_provider(bench):
+    """The provider's yes makes it stopped."""
+    async with bench.running():
+        first = await bench.submit()
+        task, outcome = await bench.relay.cancel(first.id)
+    assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.STOPPED)
+    assert bench.provider.jobs["job-1"].state == "cancelled"
+
+
+async def test_a_job_that_was_done_first_goes_on_to_its_result(bench):
+    """Too late to stop and paid for: the clip is kept."""
+    async with bench.running():
+        first = await bench.submit()
+        bench.provider.jobs["job-1"].state = "done"
+        _, outcome = await bench.relay.cancel(first.id)
+        assert outcome is CancelOutcome.TOO_LATE
+        done = await bench.until(first.id, State.DONE)
+    assert done.cancel is CancelOutcome.TOO_LATE
+
+
+async def test_an_ended_task_answers_too_late(bench):
+    """Cancelling what has ended changes nothing."""
+    async with bench.running():
+        first = await bench.submit()
+        await bench.until(first.id, State.DONE)
+        task, outcome = await bench.relay.cancel(first.id)
+    assert (task.state, outcome) == (State.DONE, CancelOutcome.TOO_LATE)
+
+
+async def test_a_wish_made_during_the_create_call_is_kept(bench):
+    """The create is not cut short; once the provider has answered, the job is stopped there."""
+    bench.provider.create_seconds = 3
+    async with bench.running():
+        first = await bench.submit()
+        assert (await bench.relay.get(first.id)).state is State.SUBMITTING
+        async with asyncio.TaskGroup() as group:
+            wish = group.create_task(bench.relay.cancel(first.id))
+            await bench.clock.settle()
+            await bench.clock.advance(10)
+        task, outcome = wish.result()
+    assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.STOPPED)
+
+
+async def test_a_wish_during_a_refused_create_cancels_instead_of_queueing(bench):
+    """A task that comes back to the line with the wish on it does not stay there."""
+    bench.provider.create_seconds = 3
+    bench.provider.arm("create", 429)
+    async with bench.running():
+        first = await bench.submit()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bench.relay.cancel(first.id))
+            await bench.clock.settle()
+            await bench.clock.advance(10)
+        assert (await bench.relay.get(first.id)).state is State.CANCELLED
+    assert len(bench.provider.creates) == 1
+
+
+async def test_a_wish_that_cannot_be_delivered_is_delivered_later(bench):
+    """The provider is not reached at first; the wish stays and is asked again."""
+    bench.provider.run_seconds = 300
+    bench.provider.arm("cancel", "lost_before", 503)
+    async with bench.running():
+        first = await bench.submit()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bench.relay.cancel(first.id))
+            await bench.clock.settle()
+            await bench.clock.advance(120)
+        assert (await bench.relay.get(first.id)).state is State.CANCELLED
+    assert bench.provider.jobs["job-1"].state == "cancelled"

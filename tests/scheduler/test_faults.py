@@ -1,0 +1,189 @@
+"""
+Trouble on the way: what may be repeated is, what may have been paid for is not.
+"""
+
+import pytest
+
+from vidrelay.core.errors import DuplicateRemote, InvalidRequest, WrongState
+from vidrelay.core.ports import Dedupe
+from vidrelay.core.task import Resolution, State
+from vidrelay.testing.toy import ToyAdapter
+
+
+async def test_a_create_that_was_never_sent_is_sent_again(bench):
+    """No byte left: the task goes back to its place in line and is sent later, once."""
+    bench.provider.arm("create", "unsent", "unsent")
+    async with bench.running():
+        task = await bench.submit()
+        assert (await bench.relay.get(task.id)).state is State.QUEUED
+        done = await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 1
+    assert done.attempts == 3
+
+
+@pytest.mark.parametrize("fault", ["lost_before", "lost_after", 500, 502, "no_id"])
+async def test_a_lost_answer_is_never_followed_by_a_second_create(bench, fault):
+    """Where it cannot be settled the task stays uncertain, with an explanation."""
+    bench.provider.arm("create", fault)
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(3600)
+        lost = await bench.relay.get(task.id)
+        assert lost.state is State.UNCERTAIN
+        assert "may already be charged" in lost.error.detail
+    assert len(bench.provider.creates) == 1
+
+
+async def test_a_lost_create_is_found_in_the_providers_list(bench):
+    """A job that arrived is adopted, and the task ends done with one create."""
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST, can_list=True)
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        task = await bench.submit()
+        assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 1
+
+
+async def test_two_equal_lost_creates_are_left_to_a_person(bench):
+    """One job and two tasks that may own it: neither takes it by itself."""
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST, can_list=True)
+    bench.provider.arm("create", "lost_after", "lost_before")
+    async with bench.running():
+        first = await bench.submit()
+        second = await bench.submit(force_refresh=True)
+        await bench.clock.advance(700)
+        states = {(await bench.relay.get(task.id)).state for task in (first, second)}
+        assert states == {State.UNCERTAIN}
+        adopted = await bench.relay.resolve(first.id, Resolution.ADOPT, remote_id="job-1")
+        assert adopted.remote_id == "job-1"
+        with pytest.raises(DuplicateRemote):
+            await bench.relay.resolve(second.id, Resolution.ADOPT, remote_id="job-1")
+        with pytest.raises(InvalidRequest):
+            await bench.relay.resolve(second.id, Resolution.ADOPT, remote_id="../job")
+        await bench.relay.resolve(second.id, Resolution.ABANDON)
+        assert (await bench.relay.get(second.id)).state is State.CANCELLED
+
+
+async def test_a_retry_is_sent_only_because_a_person_says_so(bench):
+    """`resolve retry` sends the create a second time, and only an uncertain task takes it."""
+    bench.provider.arm("create", "lost_before")
+    async with bench.running():
+        task = await bench.submit()
+        await bench.relay.resolve(task.id, Resolution.RETRY)
+        await bench.until(task.id, State.DONE)
+        with pytest.raises(WrongState):
+            await bench.relay.resolve(task.id, Resolution.RETRY)
+    assert len(bench.provider.creates) == 2
+
+
+async def test_retry_after_is_obeyed_on_creates(bench):
+    """After a 429 nothing is sent until the told time has passed, and then once."""
+    bench.provider.arm("create", 429)
+    bench.provider.retry_after = "40"
+    async with bench.running():
+        task = await bench.submit()
+        await bench.submit("another")
+        await bench.clock.advance(39)
+        assert len(bench.provider.creates) == 1
+        blocked = bench.relay.standing(await bench.relay.get(task.id)).blocked
+        assert blocked.reason == "rate"
+        await bench.clock.advance(2)
+        assert len(bench.provider.creates) >= 2
+        await bench.until(task.id, State.DONE)
+
+
+async def test_retry_after_is_obeyed_on_polls(bench):
+    """A rate-limited poll rests the account's calls that long; the task done meanwhile is fetched then."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.arm("poll", 429)
+        bench.provider.retry_after = "60"
+        await bench.clock.advance(3)
+        polls = len(bench.provider.polls_of("job-1"))
+        await bench.clock.advance(55)
+        assert len(bench.provider.polls_of("job-1")) == polls
+        await bench.until(task.id, State.DONE, within=30)
+
+
+async def test_a_wrong_key_costs_at_most_three_calls_in_ten_minutes(bench):
+    """401 pauses the account, not the task: few calls are made until it is mended."""
+    bench.provider.arm("create", *[401] * 20)
+    async with bench.running():
+        task = await bench.submit()
+        await bench.submit("two")
+        await bench.clock.advance(600)
+        assert len(bench.provider.creates) <= 3
+        assert bench.relay.standing(await bench.relay.get(task.id)).blocked.reason == "auth"
+        bench.provider.faults.clear()
+        await bench.relay.resume("toy")
+        await bench.until(task.id, State.DONE)
+
+
+@pytest.mark.parametrize("fault", [500, 503, "lost_before", "html", "unsent"])
+async def test_a_polls_trouble_never_fails_a_paid_task(bench, fault):
+    """Whatever goes wrong while asking is asked again."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.arm("poll", *[fault] * 8)
+        await bench.until(task.id, State.DONE, within=900)
+    assert len(bench.provider.creates) == 1
+
+
+async def test_not_there_means_not_yet_at_first(bench):
+    """A 404 within the grace after a create is no end."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.arm("poll", 404, 404, 404, 404)
+        await bench.until(task.id, State.DONE)
+
+
+async def test_not_there_three_times_later_ends_the_task(bench):
+    """A provider that has forgotten the job is believed the third time."""
+    bench.provider.run_seconds = 600
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(100)
+        bench.provider.forget()
+        asked = len(bench.provider.polls_of("job-1"))
+        failed = await bench.until(task.id, State.FAILED)
+    assert failed.error.code == "remote_unknown"
+    assert len(bench.provider.polls_of("job-1")) == asked + 3
+
+
+async def test_a_dead_address_is_renewed_by_asking_again(bench):
+    """The second address works, and the clip is done."""
+    bench.provider.dead_addresses.add("/files/job-1/1")
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.DONE)
+
+
+async def test_a_result_that_cannot_be_fetched_says_what_was_paid(bench):
+    """After three fresh addresses the task fails, naming the remote job."""
+    bench.provider.dead_addresses.update(f"/files/job-1/{number}" for number in range(20))
+    async with bench.running():
+        task = await bench.submit()
+        failed = await bench.until(task.id, State.FAILED)
+    assert failed.error.code == "result_lost"
+    assert "job-1" in failed.error.detail
+
+
+async def test_a_task_without_a_sign_of_life_expires(bench):
+    """Two hours without a change, asked again just now: expired, its place held for the longest run."""
+    bench.provider.workers = 0
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(7100)
+        assert (await bench.relay.get(task.id)).state is State.RUNNING
+        expired = await bench.until(task.id, State.EXPIRED, within=200)
+    assert expired.place_until > bench.clock.now()
+
+
+async def test_an_overnight_sleep_loses_nothing(bench):
+    """The wall clock moved by eight hours while nothing ran: the task is asked for at once and not expired."""
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(3)
+        bench.clock.jump(8 * 3600)
+        await bench.until(task.id, State.DONE, within=60)

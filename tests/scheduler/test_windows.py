@@ -1,0 +1,84 @@
+"""
+As many tasks at the provider as the account allows, first in, first out.
+"""
+
+from vidrelay.core.ports import Dedupe
+from vidrelay.core.task import CancelOutcome, Priority, State
+
+
+async def test_five_tasks_and_a_window_of_two_never_meet_a_refusal(bench):
+    """Never more than two run at the provider, none is refused, and they go in order."""
+    bench.provider.limit = 2
+    async with bench.running():
+        tasks = [await bench.submit(f"clip {number}") for number in range(5)]
+        assert [bench.relay.standing(await bench.relay.get(task.id)).ahead for task in tasks] == [None, None, 0, 1, 2]
+        for task in tasks:
+            await bench.until(task.id, State.DONE)
+    assert bench.provider.peak == 2
+    assert bench.provider.refused == 0
+    assert [body["prompt"] for body in bench.provider.creates] == [f"clip {number}" for number in range(5)]
+
+
+async def test_a_batch_task_lets_interactive_ones_go_first(bench):
+    """Each kind is first in, first out."""
+    bench.window = 1
+    async with bench.running():
+        first = await bench.submit("first")
+        batch = await bench.submit("batch", priority=Priority.BATCH)
+        clicked = await bench.submit("clicked")
+        assert bench.relay.standing(await bench.relay.get(batch.id)).ahead == 1
+        for task in (first, clicked, batch):
+            await bench.until(task.id, State.DONE)
+    assert [body["prompt"] for body in bench.provider.creates] == ["first", "clicked", "batch"]
+
+
+async def test_a_job_that_cannot_be_stopped_keeps_its_place(bench):
+    """A cancelled task whose remote job may run on holds its place for the longest run, then gives it back."""
+    bench.window = 1
+    bench.adapter = type(bench.adapter)(can_cancel=False)
+    async with bench.running():
+        first = await bench.submit("first")
+        second = await bench.submit("second")
+        _, outcome = await bench.relay.cancel(first.id)
+        assert outcome is CancelOutcome.UNSUPPORTED
+        await bench.clock.advance(60)
+        assert (await bench.relay.get(second.id)).state is State.QUEUED
+        await bench.until(second.id, State.DONE, within=1900)
+
+
+async def test_a_refusal_for_too_many_lowers_the_window_and_keeps_the_task(bench):
+    """Somebody else uses the account: the task waits, and goes when there is room."""
+    bench.provider.limit = 1
+    async with bench.running():
+        first, second = await bench.submit("first"), await bench.submit("second")
+        assert (await bench.relay.get(second.id)).state is State.QUEUED
+        assert bench.relay.accounts()[0].windows[0].limit == 1
+        await bench.until(first.id, State.DONE)
+        await bench.until(second.id, State.DONE)
+    assert bench.provider.refused <= 3
+
+
+async def test_uncertain_tasks_keep_their_place_for_a_bounded_time(bench):
+    """A lost create may be running: its place is held, though not for ever."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_before")
+    async with bench.running():
+        lost, waiting = await bench.submit("lost"), await bench.submit("waiting")
+        assert (await bench.relay.get(lost.id)).state is State.UNCERTAIN
+        await bench.clock.advance(60)
+        assert (await bench.relay.get(waiting.id)).state is State.QUEUED
+        await bench.until(waiting.id, State.DONE, within=1900)
+        assert (await bench.relay.get(lost.id)).state is State.UNCERTAIN
+
+
+async def test_ending_every_task_frees_every_place(bench):
+    """Done, failed, cancelled: no place is left taken."""
+    bench.provider.failing.add("bad")
+    async with bench.running():
+        good, bad, away = await bench.submit("good"), await bench.submit("bad"), await bench.submit("away")
+        await bench.relay.cancel(away.id)
+        await bench.until(good.id, State.DONE)
+        await bench.until(bad.id, State.FAILED)
+        taken, frees_at = await bench.store.places(account="toy", window="*", now=bench.clock.now())
+    assert (taken, frees_at) == (0, None)
+    assert bench.adapter.traits.dedupe is Dedupe.NONE
