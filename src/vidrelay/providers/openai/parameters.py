@@ -1,0 +1,208 @@
+"""
+Says a uniform request in the OpenAI Videos words, and writes those words as a body.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeGuard
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.messages import Form, FormFile
+from vidrelay.core.ports import Prepared, asset_parameter
+from vidrelay.core.task import Asset, JsonObject, Reference, Request
+from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
+
+_PIXELS = re.compile(r"([1-9][0-9]{1,4})\s*[xX×*]\s*([1-9][0-9]{1,4})")
+_LINES = re.compile(r"([1-9][0-9]{1,3})p", re.IGNORECASE)
+_NAMED_LINES = {"2k": 1440, "4k": 2160}
+_RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
+_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
+_ROLES = {None, "reference", "first_frame"}
+_MAX_PROMPT = 32_000
+
+
+def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> Prepared:
+    """
+    Say the request in the provider's words; what is not given is left to the server, whose own default then counts.
+
+    Raises:
+        InvalidRequest: The dialect has no words for a field; names it.
+    """
+    if request.style_preset is not None:
+        raise InvalidRequest(
+            "This provider has no style presets.",
+            field="stylePreset",
+            hint="Describe the style in the prompt, or pass the server's own parameter in extra.",
+        )
+    if len(request.prompt) > _MAX_PROMPT:
+        raise InvalidRequest(f"prompt has more than {_MAX_PROMPT} characters.", field="prompt")
+    parameters: dict[str, Any] = {"prompt": request.prompt}
+    if request.model_version is not None:
+        parameters["model"] = request.model_version
+    if request.duration is not None:
+        parameters["seconds"] = _seconds(request.duration, dialect)
+    size = _size(request.aspect_ratio, request.resolution)
+    if size is not None:
+        parameters["size"] = size
+    for name, field, value in (
+        ("seed", "seed", request.seed),
+        ("negative_prompt", "negativePrompt", request.negative_prompt),
+    ):
+        if value is None:
+            continue
+        if dialect is Dialect.OPENAI:
+            raise InvalidRequest(f"{field} is not in the dialect openai.", field=field, hint=_OTHER_DIALECTS)
+        parameters[name] = value
+    if request.references:
+        parameters |= _references(request.references, assets, dialect)
+    parameters |= _extra(request.extra, parameters)
+    return Prepared(model=_model(parameters), parameters=parameters, seconds=_length(parameters))
+
+
+_OTHER_DIALECTS = 'Say dialect = "vllm-omni" or "sglang" in the account\'s settings if the server is one of those.'
+
+
+def body(parameters: JsonObject, dialect: Dialect) -> tuple[bytes | Form, str | None]:
+    """
+    The create call's body, and its content type where it is not a form.
+
+    The words go as a form where a picture comes along and where the server reads nothing else; `auto` takes the form
+    too, which every dialect reads.
+    """
+    files = _files(parameters)
+    if not files and dialect in (Dialect.OPENAI, Dialect.SGLANG):
+        sent = {name: value for name, value in parameters.items() if value is not None}
+        return json.dumps(sent, ensure_ascii=False).encode(), "application/json"
+    fields: list[tuple[str, str]] = []
+    for name, value in parameters.items():
+        if value is None or any(name == file.name for file in files):
+            continue
+        if name == REFERENCE and isinstance(value, Mapping):
+            fields += [(f"{name}[{inner}]", _spelled(part)) for inner, part in value.items() if part is not None]
+        else:
+            fields.append((name, _spelled(value)))
+    return Form(fields=tuple(fields), files=files), None
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _files(parameters: JsonObject) -> tuple[FormFile, ...]:
+    one, several = parameters.get(REFERENCE), parameters.get(REFERENCES)
+    if _is_picture(one):
+        return (_file(REFERENCE, one, 1),)
+    pictures = [one for one in several if _is_picture(one)] if isinstance(several, list | tuple) else []
+    return tuple(_file(REFERENCES, picture, number) for number, picture in enumerate(pictures, start=1))
+
+
+def _is_picture(value: Any) -> TypeGuard[Mapping[str, str]]:
+    return isinstance(value, Mapping) and isinstance(value.get("$asset"), str)
+
+
+def _file(name: str, picture: Mapping[str, str], number: int) -> FormFile:
+    media_type = picture.get("mediaType", "image/png")
+    filename = f"reference-{number}.{_SUFFIXES.get(media_type, 'bin')}"
+    return FormFile(name=name, asset=picture["$asset"], filename=filename, media_type=media_type)
+
+
+def _seconds(duration: float, dialect: Dialect) -> str:
+    if not 0 < duration < 1e6:
+        raise InvalidRequest("duration must be more than 0.", field="duration")
+    if float(duration).is_integer():
+        return str(int(duration))
+    if dialect in (Dialect.OPENAI, Dialect.VLLM_OMNI):
+        raise InvalidRequest(f"duration must be whole seconds in the dialect {dialect}.", field="duration")
+    return repr(float(duration))
+
+
+def _size(aspect_ratio: str | None, resolution: str | None) -> str | None:
+    """
+    Width and height in pixels: `720p` is the shorter edge. One of the two alone takes 720p or 16:9 for the other.
+    """
+    if aspect_ratio is None and resolution is None:
+        return None
+    ratio = None if aspect_ratio is None else _ratio(aspect_ratio)
+    pixels = _PIXELS.fullmatch((resolution or "").strip())
+    if pixels:
+        width, height = int(pixels[1]), int(pixels[2])
+        if ratio is not None and abs(Fraction(width, height) / ratio - 1) > Fraction(2, 100):
+            raise InvalidRequest(f"aspectRatio {aspect_ratio} does not fit {width}x{height}.", field="aspectRatio")
+        return f"{width}x{height}"
+    edge, ratio = _lines(resolution), ratio or Fraction(16, 9)
+    longer = 2 * round(edge * max(ratio, 1 / ratio) / 2)
+    return f"{longer}x{edge}" if ratio >= 1 else f"{edge}x{longer}"
+
+
+def _ratio(text: str) -> Fraction:
+    found = _RATIO.fullmatch(text.strip())
+    ratio = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
+    if not Fraction(1, 10) <= ratio <= 10:
+        raise InvalidRequest(f'aspectRatio must be like "16:9", at most 10:1, not {text!r}.', field="aspectRatio")
+    return ratio
+
+
+def _lines(resolution: str | None) -> int:
+    if resolution is None:
+        return 720
+    text = resolution.strip().lower()
+    found = _LINES.fullmatch(text)
+    edge = int(found[1]) if found else _NAMED_LINES.get(text, 0)
+    if edge < 16:
+        raise InvalidRequest(
+            f'resolution must be like "720p", "4k" or "1280x720", not {resolution!r}.', field="resolution"
+        )
+    return 2 * round(edge / 2)
+
+
+def _references(references: tuple[Reference, ...], assets: Mapping[str, Asset], dialect: Dialect) -> dict[str, Any]:
+    for number, reference in enumerate(references):
+        if reference.role not in _ROLES:
+            raise InvalidRequest(
+                f"A reference cannot be a {reference.role!r} here, only a reference or first_frame.",
+                field=f"references[{number}].role",
+            )
+    urls = [reference.url for reference in references if reference.asset is None and reference.url is not None]
+    if len(references) == 1 and urls:
+        name = URL_FIELDS.get(dialect)
+        if name is None:
+            return {REFERENCE: {IMAGE_URL: urls[0]}}
+        return {name: urls[0] if dialect is Dialect.SGLANG else {IMAGE_URL: urls[0]}}
+    pictures = [asset_parameter(assets[one.asset]) for one in references if one.asset is not None]
+    if len(references) == 1 and pictures:
+        return {REFERENCE: pictures[0]}
+    if dialect is not Dialect.VLLM_OMNI:
+        raise InvalidRequest(
+            "Only one reference is taken.",
+            field="references",
+            hint='vLLM-Omni takes several: say dialect = "vllm-omni" in the account\'s settings if it is one.',
+        )
+    if urls:
+        raise InvalidRequest("Several references must all be pictures, not addresses.", field="references")
+    return {REFERENCES: pictures}
+
+
+def _extra(extra: JsonObject, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The server's own parameters as they are; they must not say a second time what another field says.
+    """
+    for name, value in extra.items():
+        if name in parameters:
+            raise InvalidRequest(f"extra.{name} says again what another field says.", field=f"extra.{name}")
+        if name in (REFERENCE, REFERENCES) and "$asset" in json.dumps(value):
+            raise InvalidRequest("Pictures are given in references, not in extra.", field=f"extra.{name}")
+    return dict(extra)
+
+
+def _model(parameters: Mapping[str, Any]) -> str | None:
+    model = parameters.get("model")
+    return model if isinstance(model, str) else None
+
+
+def _length(parameters: Mapping[str, Any]) -> float | None:
+    try:
+        return float(parameters["seconds"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,72 @@
+"""
+The words of the OpenAI Videos shape and of its dialects, said once.
+"""
+
+import re
+from enum import StrEnum
+
+from vidrelay.core.task import RemoteState
+
+
+class Dialect(StrEnum):
+    """
+    Whose server answers. `auto` says only what all of them understand, and tells them apart by the ids they give.
+    """
+
+    AUTO = "auto"
+    OPENAI = "openai"
+    VLLM_OMNI = "vllm-omni"
+    SGLANG = "sglang"
+
+
+ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")
+"""What may stand in an address. Gateways pack their routing into ids, so these can be long and padded with `=`."""
+_VLLM_ID = re.compile(r"video_gen_[0-9a-f]+")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+WAITING = frozenset({"queued", "pending", "submitted", "created"})
+WORKING = frozenset({"in_progress", "processing", "running"})
+COMPLETED = frozenset({"completed", "succeeded"})
+FAILED = frozenset({"failed", "error"})
+CANCELLED = frozenset({"cancelled", "canceled", "deleted"})
+EXPIRED = frozenset({"expired"})
+
+REFERENCE = "input_reference"
+REFERENCES = "input_references"
+"""vLLM-Omni's field for several pictures."""
+IMAGE_URL = "image_url"
+URL_FIELDS = {Dialect.SGLANG: "reference_url", Dialect.VLLM_OMNI: "image_reference"}
+"""Where a picture's address goes; elsewhere it is `input_reference`'s `image_url`."""
+
+IRRELEVANT = frozenset({"user", "safety_identifier", "client_id", "callback_url", "webhook_url"})
+
+REJECTED = frozenset({400, 403, 404, 405, 406, 411, 413, 414, 415, 422, 431, 451})
+"""A create answered so, with an error that can be read, was surely not carried out and never will be."""
+NO_BALANCE = re.compile(
+    r"insufficient_quota|insufficient.{0,20}(balance|credit|fund)|billing_hard_limit", re.IGNORECASE
+)
+TOO_MANY_RUNNING = re.compile(
+    r"concurren|too many (\w+ ){0,3}(running|in progress|active|pending|jobs|videos|tasks)",
+    re.IGNORECASE,
+)
+POLICY = re.compile(r"moderation|content_policy|content.filter|safety", re.IGNORECASE)
+
+
+def remote_state(word: str | None) -> RemoteState | None:
+    """
+    What the provider's word says of an unended job; None for a word nobody knows.
+    """
+    if word in WAITING:
+        return RemoteState.WAITING
+    return RemoteState.WORKING if word in WORKING else None
+
+
+def spoken(dialect: Dialect, remote_id: str | None) -> Dialect:
+    """
+    The dialect of the server that gave this id, where the account does not say it.
+    """
+    if dialect is not Dialect.AUTO or remote_id is None:
+        return dialect
+    if _VLLM_ID.fullmatch(remote_id):
+        return Dialect.VLLM_OMNI
+    return Dialect.SGLANG if _UUID.fullmatch(remote_id) else Dialect.OPENAI

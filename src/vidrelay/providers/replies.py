@@ -1,0 +1,124 @@
+"""
+Reads what providers send, which may be anything: nothing here raises because of a reply's content.
+"""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from vidrelay.core.messages import HttpReply
+from vidrelay.core.pace import retry_after
+
+MAX_DEPTH = 64
+MAX_TOLD = 500
+"""So many characters of a provider's own words are passed on."""
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_LATEST = 253402300799
+
+
+def read_object(reply: HttpReply) -> dict[str, Any] | None:
+    """
+    The body as a JSON object; None where it is not one, or is nested more than 64 deep.
+    """
+    try:
+        data = json.loads(reply.body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) and _is_shallow(data) else None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _is_shallow(data: Any) -> bool:
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _members(one)]
+        if not level:
+            return True
+    return False
+
+
+def _members(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def text_of(data: Mapping[str, Any], name: str) -> str | None:
+    """
+    The text under that name, or None.
+    """
+    value = data.get(name)
+    return value if isinstance(value, str) else None
+
+
+def number_of(data: Mapping[str, Any], name: str) -> float | None:
+    """
+    The finite number under that name, or None; true and false are no numbers.
+    """
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def instant_of(data: Mapping[str, Any], name: str) -> datetime | None:
+    """
+    The instant that a number of Unix seconds under that name means, or None.
+    """
+    seconds = number_of(data, name)
+    return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 < seconds <= _LATEST else None
+
+
+def told(text: str, *, secret: str | None) -> str:
+    """
+    A provider's words, fit to be shown: one line, of bounded length, the account's key blotted out, and every character
+    that could steer a terminal written as its escape.
+    """
+    if secret:
+        text = text.replace(secret, "[key]")
+    # Cut before escaping, so that no escape is cut in two.
+    short = text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…"
+    return "".join(_shown(letter) for letter in short)
+
+
+def _shown(letter: str) -> str:
+    if letter in "\r\n\t":
+        return " "
+    if unicodedata.category(letter) in _UNSEEN:
+        return f"\\u{ord(letter):04x}"
+    return letter
+
+
+def wait_of(reply: HttpReply) -> float | None:
+    """
+    The seconds that the reply asks to wait.
+
+    An adapter has no clock, so a date in `Retry-After` is measured against the reply's own `Date`; without that it says
+    nothing, and the scheduler's own pause applies.
+    """
+    header = reply.headers.get("retry-after")
+    sent_at = _date(reply.headers.get("date"))
+    if sent_at is not None:
+        return retry_after(header, now=sent_at)
+    is_date = header is not None and not header.strip().isdigit()
+    return None if is_date else retry_after(header, now=datetime.fromtimestamp(0, UTC))
+
+
+def _date(header: str | None) -> datetime | None:
+    try:
+        sent_at = parsedate_to_datetime(header or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return sent_at if sent_at.tzinfo is not None else sent_at.replace(tzinfo=UTC)
