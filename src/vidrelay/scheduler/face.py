@@ -206,10 +206,9 @@ class RelayFace(Protocol):
         Where a result's file is.
 
         Raises:
-            UnknownTask: There is none.
+            UnknownTask: There is none, or it has no such file.
             WrongState: The task is not done.
             ResultGone: The file was evicted.
-            InvalidRequest: It has no file of that index.
         """
         ...
 

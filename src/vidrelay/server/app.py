@@ -1,0 +1,104 @@
+"""
+The server's one list: every route, the gate before them, and what they are made of.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from starlette.types import ASGIApp
+
+from vidrelay.core.ports import Clock
+from vidrelay.scheduler.face import RelayFace
+from vidrelay.server.api import TaskCalls
+from vidrelay.server.dispatch import Body, Dispatcher, Endpoint
+from vidrelay.server.events import EventCalls
+from vidrelay.server.files import FileCalls
+from vidrelay.server.gate import Gate
+from vidrelay.server.openapi import describe
+from vidrelay.server.status import StatusCalls
+
+
+def make_app(
+    relay: RelayFace,
+    *,
+    token: Callable[[], str],
+    port: int,
+    instance: str,
+    version: str,
+    clock: Clock,
+    shutdown: Callable[[], None],
+    stop_streams: asyncio.Event,
+    origins: Iterable[str] = (),
+) -> ASGIApp:
+    """
+    The whole HTTP interface of a relay.
+
+    Args:
+        relay: What it speaks for.
+        token: Gives the token of the moment.
+        port: The port it is served at, which is part of every allowed Host.
+        instance: The relay's own id, as in `relay.json`.
+        version: vidrelay's version.
+        clock: For heartbeats.
+        shutdown: Called once `POST /shutdown` has been answered; returns at once.
+        stop_streams: When set, event streams end, long polls are answered, and nothing new is taken in.
+        origins: Further origins that may call, exactly as browsers send them.
+    """
+    endpoints = routes(
+        relay,
+        token=token,
+        port=port,
+        instance=instance,
+        version=version,
+        clock=clock,
+        shutdown=shutdown,
+        stop_streams=stop_streams,
+    )
+    return Gate(Dispatcher(endpoints), token=token, port=port, origins=origins)
+
+
+def routes(
+    relay: RelayFace,
+    *,
+    token: Callable[[], str],
+    port: int,
+    instance: str,
+    version: str,
+    clock: Clock,
+    shutdown: Callable[[], None],
+    stop_streams: asyncio.Event,
+) -> tuple[Endpoint, ...]:
+    """
+    The route table; the arguments are those of `make_app`.
+    """
+    tasks = TaskCalls(relay, stopping=stop_streams)
+    events = EventCalls(relay, tasks, clock=clock, stopping=stop_streams)
+    files = FileCalls(relay)
+    status = StatusCalls(
+        relay,
+        token=token,
+        port=port,
+        instance=instance,
+        shutdown=shutdown,
+        version=version,
+        description=describe(version),
+    )
+    return (
+        Endpoint(method="POST", path="/generate", handler=tasks.generate, body=Body.JSON),
+        Endpoint(method="GET", path="/task/{id}", handler=tasks.show),
+        Endpoint(method="GET", path="/task/{id}/result", handler=files.result),
+        Endpoint(method="GET", path="/task/{id}/events", handler=events.one_task),
+        Endpoint(method="POST", path="/task/{id}/cancel", handler=tasks.cancel, body=Body.OPTIONAL_JSON),
+        Endpoint(method="POST", path="/task/{id}/resolve", handler=tasks.resolve, body=Body.JSON),
+        Endpoint(method="GET", path="/tasks", handler=tasks.page),
+        Endpoint(method="GET", path="/events", handler=events.all_tasks),
+        Endpoint(method="POST", path="/assets", handler=tasks.add_asset, body=Body.BYTES),
+        Endpoint(method="GET", path="/accounts", handler=status.accounts),
+        Endpoint(method="POST", path="/accounts/{name}/resume", handler=status.resume, body=Body.OPTIONAL_JSON),
+        Endpoint(method="GET", path="/stats", handler=status.stats),
+        Endpoint(method="GET", path="/health", handler=status.health),
+        Endpoint(method="GET", path="/metrics", handler=status.metrics),
+        Endpoint(method="GET", path="/openapi.json", handler=status.describe),
+        Endpoint(method="POST", path="/proof", handler=status.proof, body=Body.JSON, open=True),
+        Endpoint(method="POST", path="/shutdown", handler=status.shutdown, body=Body.OPTIONAL_JSON),
+    )

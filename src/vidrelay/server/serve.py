@@ -1,0 +1,335 @@
+"""
+The listener under the application: uvicorn on a socket that is bound already, with bounds on what a stranger can hold.
+
+Before the gate can judge a call, its head must have been read: so the head's size and time, the number of connections,
+and the shape of a body's chunks are bounded here, and what is not HTTP is answered 400 and closed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from vidrelay.server.answers import CLOSE
+from vidrelay.server.errors import Refusal, problem_answer
+
+logger = logging.getLogger(__name__)
+
+MAX_TARGET_BYTES = 8 * 1024
+MAX_HEADERS = 64
+MAX_HEADER_BYTES = 16 * 1024
+MAX_CONNECTIONS = 128
+HEADER_SECONDS = 5.0
+IDLE_SECONDS = 15
+WRITE_STALL_SECONDS = 600.0
+FREE_CHUNKS = 1024
+LEAST_CHUNK_BYTES = 64
+MAX_SILENT_BYTES = 32 * 1024
+BACKLOG = 512
+
+
+async def serve(
+    app: ASGIApp, sock: socket.socket, *, stop: asyncio.Event, ready: Callable[[], None], grace: float = 10.0
+) -> None:
+    """
+    Serve `app` on a bound socket until `stop` is set; the socket is closed then.
+
+    Args:
+        app: The application; its streams must end when `stop` is set.
+        sock: A bound TCP socket.
+        stop: Ends the service.
+        ready: Called once connections are accepted.
+        grace: Seconds that calls under way may still take after `stop`.
+    """
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    await _Server(config, stop=stop, ready=ready).serve(sockets=[sock])
+
+
+class _Server(uvicorn.Server):
+    """
+    A server that leaves signals alone, and is told to stop by an event instead of looking ten times a second.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+        self._ready = ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """
+        Signals are the daemon's.
+        """
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """
+        Accept connections, and say so.
+        """
+        await super().startup(sockets)
+        self._ready()
+
+    async def main_loop(self) -> None:
+        """
+        Keep the Date header right until it is time to stop.
+        """
+        while not self._stop.is_set():
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), 1.0)
+
+
+class _Unacceptable(Exception):
+    """
+    What came over the wire is refused; raised inside the parser's callbacks, told to the client after them.
+    """
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """
+    One connection, with bounds on its head, its time, its chunks, and on how many connections there are.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._refusal = Refusal("malformed_http", "This is not HTTP/1.1 as it should be.", headers=CLOSE)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        self._in_head = False
+        self._head_done = False
+        self._header_count = 0
+        self._header_bytes = 0
+        self._chunks = 0
+        self._body_bytes = 0
+        self._silent_bytes = 0
+        self._served = False
+        self._idle_since = self.loop.time()
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """
+        Begin, if there is room, or room can be made by closing a connection that does nothing.
+        """
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS and not self._make_room():
+            self._refuse("too_many_connections", "The relay has too many connections; ask again in a moment.")
+            return
+        self._arm_head_timer(IDLE_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """
+        End.
+        """
+        self._cancel_timers()
+        super().connection_lost(exc)
+
+    def _make_room(self) -> bool:
+        """
+        Close the connection that is idle longest, one that never had an answer first.
+        """
+        idle = [
+            other
+            for other in self.connections
+            if isinstance(other, BoundedProtocol)
+            and other is not self
+            and other.idle
+            and not other.transport.is_closing()
+        ]
+        if not idle:
+            return sum(not other.transport.is_closing() for other in self.connections) <= MAX_CONNECTIONS
+        min(idle, key=lambda other: (other._served, other._idle_since)).transport.abort()
+        return True
+
+    @property
+    def idle(self) -> bool:
+        """
+        Whether no call is being answered on it.
+        """
+        return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+
+    def data_received(self, data: bytes) -> None:
+        """
+        Read what came; between two calls the next head must come in time.
+        """
+        self._silent_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._silent_bytes > MAX_SILENT_BYTES:
+            # The parser keeps half a header, and skips a chunk's extensions and blank lines, without a word.
+            self._refuse("headers_too_large", f"A header, or what stands between, is over {MAX_SILENT_BYTES} bytes.")
+        elif self._head_timer is None and self.timeout_keep_alive_task is None and (self._in_head or self.idle):
+            # Blank lines before a call must not hold the connection open.
+            self._arm_head_timer(HEADER_SECONDS)
+
+    def on_response_complete(self) -> None:
+        """
+        One call is answered.
+        """
+        self._served = True
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """
+        The client does not read; it may rest for a while, but not hold its place for ever.
+        """
+        super().pause_writing()
+        self._stall_timer = self.loop.call_later(WRITE_STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """
+        The client reads again.
+        """
+        super().resume_writing()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    # The head
+
+    def on_message_begin(self) -> None:
+        """
+        The first byte of a call.
+        """
+        super().on_message_begin()
+        self._in_head, self._head_done = True, False
+        self._header_count = self._header_bytes = self._chunks = self._body_bytes = self._silent_bytes = 0
+        self._cancel_head_timer()
+        self._arm_head_timer(HEADER_SECONDS)
+
+    def on_url(self, url: bytes) -> None:
+        """
+        A part of the target.
+        """
+        self._silent_bytes = 0
+        super().on_url(url)
+        if len(self.url) > MAX_TARGET_BYTES:
+            raise self._unacceptable("address_too_long", f"The address is over {MAX_TARGET_BYTES} bytes.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """
+        One header, or one trailer: those are counted but never heard, the gate has judged by then.
+        """
+        self._silent_bytes = 0
+        self._header_count += 1
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_count > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
+            told = f"A call may have {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all."
+            raise self._unacceptable("headers_too_large", told)
+        if not self._head_done:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """
+        The head is whole: hand the call to the application, if it is one that an origin server answers.
+        """
+        self._in_head, self._head_done = False, True
+        self._cancel_head_timer()
+        if not self.url.startswith(b"/"):
+            raise self._unacceptable("malformed_http", "The target must be a path of this server.")
+        if self.parser.get_http_version() not in ("1.1", "1.0"):
+            raise self._unacceptable("malformed_http", "Only HTTP/1.1 is spoken here.")
+        if self.parser.should_upgrade() and self._has_body():
+            # The parser takes such a body for the new protocol's first bytes, so it would be lost in silence.
+            raise self._unacceptable("malformed_http", "A call with a body cannot ask for another protocol.")
+        super().on_headers_complete()
+
+    def _has_body(self) -> bool:
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in self.headers
+        )
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """
+        A call that offers another protocol is answered as the plain call it is; no need to warn.
+        """
+
+    # The body
+
+    def on_chunk_header(self) -> None:
+        """
+        One chunk begins: very many very small ones are an attack, not an upload.
+        """
+        self._silent_bytes = 0
+        self._chunks += 1
+        if self._chunks > FREE_CHUNKS and self._chunks * LEAST_CHUNK_BYTES > self._body_bytes:
+            raise self._unacceptable("malformed_http", "The body comes in too many too small chunks.")
+
+    def on_body(self, body: bytes) -> None:
+        """
+        A part of the body.
+        """
+        self._silent_bytes = 0
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    # Refusing
+
+    def _unacceptable(self, code: str, message: str) -> _Unacceptable:
+        self._refusal = Refusal(code, message, headers=CLOSE)
+        return _Unacceptable(message)
+
+    def _refuse(self, code: str, message: str) -> None:
+        self._refusal = Refusal(code, message, headers=CLOSE)
+        self.send_400_response(message)
+
+    def send_400_response(self, msg: str) -> None:
+        """
+        Answer with the refusal and close. An answer that has begun can only be broken off.
+        """
+        self._cancel_timers()
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+            self.transport.write(_raw(self._refusal, self.server_state.default_headers))
+        self.transport.close()
+
+    def _arm_head_timer(self, seconds: float) -> None:
+        self._head_timer = self.loop.call_later(seconds, self._head_too_slow)
+
+    def _head_too_slow(self) -> None:
+        self._head_timer = None
+        self.transport.close()
+
+    def _cancel_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _cancel_timers(self) -> None:
+        self._cancel_head_timer()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+
+def _raw(refusal: Refusal, default_headers: list[tuple[bytes, bytes]]) -> bytes:
+    """
+    A refusal as bytes for the wire.
+    """
+    answer = problem_answer(refusal)
+    headers = b"".join(name + b": " + value + b"\r\n" for name, value in [*default_headers, *answer.raw_headers])
+    return STATUS_LINE[answer.status_code] + headers + b"\r\n" + bytes(answer.body)
