@@ -72,22 +72,13 @@ class CancelRemote:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """
-    Nothing before so many seconds from now.
-    """
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Rest:
     """
     Nothing that the scheduler can do: it waits in line, for a person, or has ended.
     """
 
 
-Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Wait | Rest
+Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Rest
 
 
 def decide(task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool) -> Command:

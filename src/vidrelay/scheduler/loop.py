@@ -29,6 +29,8 @@ MAX_STEPS = 128
 LONGEST_SLEEP_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 20.0
 FULL_DISK_SECONDS = 30.0
+TROUBLE_SECONDS = 1.0
+TOLD_IN_LINE = 50
 FOREVER = float("inf")
 
 
@@ -61,6 +63,7 @@ class Loop:
         self._min_free_bytes = min_free_bytes
         self._wake = asyncio.Event()
         self._stopping = False
+        self._seen = clock.now(), clock.monotonic()
         self._steps: dict[str, asyncio.Task[None]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
 
@@ -78,16 +81,24 @@ class Loop:
         """
         Run until `stop`; then every step that is under way has ended.
         """
-        last = self._clock.now(), self._clock.monotonic()
+        self._seen = self._clock.now(), self._clock.monotonic()
         async with asyncio.TaskGroup() as group:
             while not self._stopping:
                 self._wake.clear()
-                last = self._notice_jump(last)
-                await self._fill_windows()
-                for task_id, track in self._due():
-                    track.busy = True
-                    self._steps[task_id] = group.create_task(self._guarded(task_id))
-                await either(self._wake, self._idle_seconds(), self._clock)
+                try:
+                    await self._turn(group)
+                except Exception:
+                    # Whatever it was, the tasks are on disk and are looked at again.
+                    logger.exception("loop.failed")
+                    await self._clock.sleep(TROUBLE_SECONDS)
+
+    async def _turn(self, group: asyncio.TaskGroup) -> None:
+        self._notice_jump()
+        await self._fill_windows()
+        for task_id, track in self._due():
+            track.busy = True
+            self._steps[task_id] = group.create_task(self._guarded(task_id))
+        await either(self._wake, self._idle_seconds(), self._clock)
 
     def stop(self) -> None:
         """
@@ -120,31 +131,40 @@ class Loop:
         Give places to the first in line while there is room, the account does not rest, and the disk has space.
         """
         self._frees_at.pop(key, None)
+        taken = await self._take_places(key, account)
+        if taken:
+            # Everybody behind has moved up; those far back are not told of each step.
+            self._roster.moved_up(key, TOLD_IN_LINE)
+
+    async def _take_places(self, key: WindowKey, account: Account) -> int:
+        taken = 0
         while self._roster.line.waiting(key) and not self._stopping:
             monotonic = self._clock.monotonic()
             limit = account.limit(key[1], monotonic).places
             if account.rest(creates=True, monotonic=monotonic) > 0 or len(self._roster.holding(key)) >= limit:
-                return
+                return taken
             if self._files.free_bytes() < self._min_free_bytes:
                 self._rest_for_disk(account)
-                return
+                return taken
             try:
                 task = await self._store.take_place(
                     account=key[0], window=key[1], limit=limit, submission_key=self._new_id(), now=self._clock.now()
                 )
             except DiskFull:
                 self._rest_for_disk(account)
-                return
+                return taken
             except StoreError as problem:
                 logger.warning("window.waits account=%s why=%s", account.name, problem.message)
-                return
+                return taken
             if task is None:
                 _, self._frees_at[key] = await self._store.places(account=key[0], window=key[1], now=self._clock.now())
-                return
+                return taken
             track = self._roster.track(task.id)
             if track is not None:
                 track.fresh_place, track.due = True, 0.0
             account.probe(monotonic)
+            taken += 1
+        return taken
 
     def _rest_for_disk(self, account: Account) -> None:
         refusal = Refused(
@@ -212,16 +232,16 @@ class Loop:
 
     # Time
 
-    def _notice_jump(self, last: tuple[datetime, float]) -> tuple[datetime, float]:
+    def _notice_jump(self) -> None:
         """
         After a sleep of the machine or an adjusted clock, ask for every running task at once, spread over two seconds.
         """
-        now, monotonic = self._clock.now(), self._clock.monotonic()
-        if abs((now - last[0]).total_seconds() - (monotonic - last[1])) > CLOCK_JUMP_SECONDS:
-            logger.warning("clock.jumped from=%s to=%s", last[0], now)
+        (wall, before), now, monotonic = self._seen, self._clock.now(), self._clock.monotonic()
+        if abs((now - wall).total_seconds() - (monotonic - before)) > CLOCK_JUMP_SECONDS:
+            logger.warning("clock.jumped from=%s to=%s", wall, now)
             for _, track in self._roster.active():
                 track.due = min(track.due, monotonic + 2.0 * self._chance())
-        return now, monotonic
+        self._seen = now, monotonic
 
 
 def at_start(task: Task, track: Track, *, monotonic: float, chance: float) -> None:

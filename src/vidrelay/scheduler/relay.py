@@ -5,7 +5,7 @@ The relay: what doors, the server and embedding programs call.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from vidrelay.core.errors import (
@@ -14,6 +14,7 @@ from vidrelay.core.errors import (
     TransportError,
     UnknownAccount,
     UnknownTask,
+    VidrelayError,
     WrongState,
 )
 from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
@@ -51,7 +52,8 @@ from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
-from vidrelay.scheduler.step import Stepper, Tools
+from vidrelay.scheduler.step import Stepper
+from vidrelay.scheduler.tools import Tools
 from vidrelay.scheduler.waiting import either
 
 logger = logging.getLogger(__name__)
@@ -154,7 +156,7 @@ class Relay:
         Drive the tasks until `stop`. `load` comes first.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._cache.sweep())
+            group.create_task(self._sweep())
             for account in self._accounts.values():
                 group.create_task(self._ask_limits(account))
             await self._loop.run()
@@ -175,12 +177,21 @@ class Relay:
         """
         self._loop.abandon()
 
+    async def _sweep(self) -> None:
+        try:
+            await self._cache.sweep()
+        except (VidrelayError, OSError):
+            # An unswept cache costs room, not tasks.
+            logger.exception("cache.sweep_failed")
+
     async def _ask_limits(self, account: Account) -> None:
         if account.plan.window.limits is not None:
             return
-        with suppress(TransportError):
+        try:
             account.told(await converse(account.plan.adapter.limits(), account.plan.transport))
-            self._loop.wake()
+        except TransportError as trouble:
+            logger.warning("limits.unknown account=%s why=%s", account.name, trouble.message)
+        self._loop.wake()
 
     # Submitting
 

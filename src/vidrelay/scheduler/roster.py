@@ -77,6 +77,14 @@ class Roster:
         """
         self._tell(Announcement(task=task, event_id=None))
 
+    def moved_up(self, key: WindowKey, count: int) -> None:
+        """
+        Tell that the first so many of a window's line have moved up.
+        """
+        if self._listeners:
+            for task_id in self.line.first(key, count):
+                self.progress(self._tasks[task_id])
+
     def find(self, task_id: str) -> Task | None:
         """
         A live or lately ended task.

@@ -1,0 +1,104 @@
+"""
+The files of a task whose remote work is done: fetched at once, from a fresh address where the first is dead.
+"""
+
+import logging
+
+from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
+from vidrelay.core.lifecycle import Deferred, Saved, Vanished
+from vidrelay.core.ports import Refused, ResultName, Scope
+from vidrelay.core.task import FileRef, Problem, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.tools import Delay, Tools
+from vidrelay.scheduler.track import Track
+
+logger = logging.getLogger(__name__)
+
+MAX_RENEWALS = 3
+FULL_DISK_SECONDS = 30.0
+BLOCKED_HOST_SECONDS = 60.0
+
+
+class Fetcher:
+    """
+    Fetches results.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def download(self, task: Task, track: Track, account: Account) -> Delay:
+        try:
+            files = await self._fetch(task, track, account)
+        except DeadAddress as dead:
+            return await self._renew(task, track, dead.message)
+        except BadMedia as bad:
+            track.troubles += 1
+            self._tools.store.count(retries=1)
+            if track.troubles >= MAX_RENEWALS:
+                return await self._renew(task, track, bad.message)
+            return self._tools.backoff(track.troubles, least=1.0)
+        except OutboundRefused as refused:
+            await self._hold(task, refused)
+            return BLOCKED_HOST_SECONDS
+        except DiskFull:
+            await self._tools.pause(
+                account, Refused(scope=Scope.CREATES, reason="disk", detail="the disk is full", retry_after=30.0)
+            )
+            return FULL_DISK_SECONDS
+        except TransportError as trouble:
+            track.troubles += 1
+            self._tools.store.count(retries=1)
+            logger.info("download.trouble task=%s why=%s", task.id, trouble.message)
+            return max(self._tools.backoff(track.troubles), trouble.retry_after or 0.0, 0.5)
+        saved = await self._tools.saver.try_save(task, Saved(files=files))
+        if saved is None:
+            await self._tools.cache.discard(files)
+            return None
+        self._tools.history.note(saved)
+        await self._tools.cache.trim()
+        return None
+
+    async def _fetch(self, task: Task, track: Track, account: Account) -> tuple[FileRef, ...]:
+        track.fetched_bytes = 0
+
+        def count(size: int) -> None:
+            track.fetched_bytes += size
+
+        files = []
+        for index, output in enumerate(task.outputs):
+            name = ResultName(fingerprint=task.fingerprint, task_id=task.id, index=index)
+            request = account.plan.adapter.download(task, output)
+            files.append(await account.plan.downloader.fetch(request, name, progress=count))
+        return tuple(files)
+
+    async def _renew(self, task: Task, track: Track, detail: str) -> Delay:
+        """
+        Ask for a fresh address; after a few of them the paid result cannot be had.
+        """
+        track.renewals += 1
+        track.address_dead = True
+        if track.renewals <= MAX_RENEWALS:
+            return self._tools.backoff(track.renewals, least=1.0)
+        problem = Problem(
+            code="result_lost",
+            title="The result could not be fetched",
+            detail=f"The provider finished the task ({task.remote_id}), so it was probably charged, but its file could "
+            f"not be fetched from {MAX_RENEWALS} fresh addresses: {detail}",
+        )
+        await self._tools.saver.try_save(task, Vanished(problem=problem))
+        return None
+
+    async def _hold(self, task: Task, refused: OutboundRefused) -> None:
+        """
+        The result lies on a host that is not allowed: it is paid for, so the task waits for a person and says why.
+        """
+        if task.error is not None:
+            return
+        problem = Problem(
+            code=refused.code,
+            title="The result's host is not allowed",
+            detail=f"{refused.message} Add the host to allow_hosts of the account and start the relay again.",
+            retryable=True,
+        )
+        await self._tools.saver.try_save(task, Deferred(detail=refused.message, problem=problem))

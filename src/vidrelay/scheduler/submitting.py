@@ -1,0 +1,174 @@
+"""
+The create call: sent once, and what becomes of it when its answer does not come.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, assert_never
+
+from vidrelay.core.decide import next_lookup
+from vidrelay.core.errors import DuplicateRemote, TransportError
+from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed, Found, Lost
+from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
+from vidrelay.core.task import Problem, State, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.converse import Sending, converse
+from vidrelay.scheduler.tools import Delay, Tools
+from vidrelay.scheduler.track import Track
+
+logger = logging.getLogger(__name__)
+
+
+class Submitter:
+    """
+    Makes tasks at their provider, and looks for those whose making is uncertain.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def submit(self, task: Task, track: Track, account: Account) -> Delay:
+        track.fresh_place = False
+        sending = Sending()
+        account.probe(self._tools.clock.monotonic())
+        try:
+            outcome = await converse(account.plan.adapter.submit(task), account.plan.transport, sending)
+        except TransportError as trouble:
+            outcome = self._without_answer(trouble, sending)
+        except asyncio.CancelledError:
+            # The relay is being ended in the middle of a create: what is known is saved before that.
+            if sending.create_begun:
+                await _unbroken(self._lose(task, account, "the relay was ended during the create call"))
+            raise
+        except Exception:
+            logger.exception("submit.failed task=%s", task.id)
+            outcome = Unknown(detail="the relay could not make out the provider's answer")
+            if not sending.create_begun:
+                outcome = self._not_sent("the create call could not be built")
+        return await _unbroken(self._submitted(task, track, account, outcome))
+
+    def _without_answer(self, trouble: TransportError, sending: Sending) -> SubmitOutcome:
+        if sending.create_begun and trouble.maybe_sent:
+            return Unknown(detail=trouble.message)
+        return self._not_sent(trouble.message)
+
+    def _not_sent(self, detail: str) -> Refused:
+        self._tools.store.count(retries=1)
+        return Refused(scope=Scope.CREATES, reason="network", detail=detail)
+
+    async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome) -> Delay:
+        match outcome:
+            case Accepted() | Answered() | Failed():
+                return await self._answered(task, track, account, outcome)
+            case Refused():
+                return await self._back_in_line(task, account, outcome)
+            case Unknown() if account.plan.adapter.traits.dedupe is Dedupe.REPLAY:
+                # The same key gets the first answer, so sending it again is asking what became of it.
+                return await self._back_in_line(task, account, self._not_sent(outcome.detail))
+            case Unknown():
+                return await self._lose(task, account, outcome.detail)
+            case _:
+                assert_never(outcome)
+
+    async def _back_in_line(self, task: Task, account: Account, refusal: Refused) -> Delay:
+        if refusal.reason == "window":
+            self._lower(task, account)
+        # The pause stands before the task is back in line, or it would be taken again at once.
+        await self._tools.pause(account, refusal)
+        await self._tools.saver.try_save(task, Deferred(detail=refusal.detail))
+        return None
+
+    async def settle(self, task: Task, account: Account) -> Delay:
+        """
+        A create call of an earlier life of the relay: its answer, if there was one, is gone.
+        """
+        detail = "the relay stopped while the create call was on its way"
+        if account.plan.adapter.traits.dedupe is Dedupe.REPLAY:
+            await self._tools.saver.try_save(task, Deferred(detail=detail))
+            return None
+        return await self._lose(task, account, detail)
+
+    async def _answered(self, task: Task, track: Track, account: Account, event: Accepted | Answered | Failed) -> Delay:
+        try:
+            saved = await self._tools.saver.try_save(task, event)
+        except DuplicateRemote as refused:
+            # The provider gave an id that is another task's: which of the two is meant cannot be known here.
+            return await self._lose(task, account, refused.message)
+        await self._tools.resumed(account, rested=account.created())
+        if isinstance(event, Accepted):
+            return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
+        return 0.0
+
+    def _lower(self, task: Task, account: Account) -> None:
+        """
+        The provider has room for what else runs of ours, not for this one.
+        """
+        others = len(self._tools.roster.holding((task.account, task.window)) - {task.id})
+        account.lower(task.window, others, self._tools.clock.monotonic())
+
+    async def _lose(self, task: Task, account: Account, detail: str) -> Delay:
+        traits = account.plan.adapter.traits
+        problem = Problem(
+            code="uncertain_submit",
+            title="The create call's answer was lost",
+            detail=f"It is not known whether the provider made this task: {detail}. It may already be charged. "
+            "vidrelay does not send it again by itself; `vidrelay resolve` does what you decide.",
+            status=504,
+        )
+        lost = Lost(problem=problem, place_until=self._tools.clock.now() + traits.longest_run)
+        await self._tools.saver.try_save(task, lost)
+        return next_lookup(0.0)
+
+    async def find(self, task: Task, account: Account) -> Delay:
+        now, elapsed = self._tools.clock.now(), max(0.0, (self._tools.clock.now() - task.updated_at).total_seconds())
+        sent_at = task.started_at or task.created_at
+        rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())
+        if rest > 0:
+            return rest
+        owned = await self._tools.store.remote_ids(account=task.account, since=sent_at - timedelta(hours=1))
+        search = Search(sent_at=sent_at, lost_at=task.updated_at, elapsed=elapsed, owned=owned)
+        self._tools.store.count(polls=1)
+        try:
+            outcome = await converse(account.plan.adapter.find(task, search), account.plan.transport)
+        except TransportError as trouble:
+            outcome = Trouble(detail=trouble.message)
+        if isinstance(outcome, Found) and self._has_rival(task):
+            # Two equal creates were lost: which of them this one job is cannot be told.
+            outcome = Undecided(detail="two equal creates were lost", candidates=(outcome.remote_id,))
+        match outcome:
+            case Found() | Absent():
+                try:
+                    saved = await self._tools.saver.try_save(task, outcome)
+                except DuplicateRemote as refused:
+                    logger.warning("find.refused task=%s why=%s", task.id, refused.message)
+                    return next_lookup(elapsed)
+                return 0.0 if saved is not None else None
+            case Refused():
+                await self._tools.pause(account, outcome)
+            case Undecided() | Trouble():
+                logger.info("find.undecided task=%s why=%s", task.id, outcome.detail)
+            case _:
+                assert_never(outcome)
+        return next_lookup(max(elapsed, (now - task.updated_at).total_seconds()))
+
+    def _has_rival(self, task: Task) -> bool:
+        return any(
+            other.id != task.id
+            and other.fingerprint == task.fingerprint
+            and other.state in (State.UNCERTAIN, State.SUBMITTING)
+            for other in self._tools.roster.live()
+        )
+
+
+async def _unbroken(work: Coroutine[Any, Any, Delay]) -> Delay:
+    """
+    Finish the work even if the step is cancelled meanwhile: what a provider has answered to a create must be saved.
+    """
+    inner = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        await inner
+        raise

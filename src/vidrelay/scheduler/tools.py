@@ -1,0 +1,92 @@
+"""
+What every step works with: the ports, the memory of live tasks, and how an account comes to rest.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vidrelay.core.pace import backoff, next_poll
+from vidrelay.core.policy import Policy
+from vidrelay.core.ports import AccountBook, Clock, Refused, Store
+from vidrelay.core.task import Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.history import History
+from vidrelay.scheduler.roster import Roster
+from vidrelay.scheduler.saving import Saver
+from vidrelay.scheduler.track import Track
+
+logger = logging.getLogger(__name__)
+
+Delay = float | None
+"""Seconds until the task is looked at again; 0 at once, None when something else will wake it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """
+    What a step works with.
+    """
+
+    store: Store
+    book: AccountBook
+    clock: Clock
+    chance: Callable[[], float]
+    policy: Policy
+    roster: Roster
+    history: History
+    cache: Cache
+    saver: Saver
+
+    async def pause(self, account: Account, refusal: Refused) -> None:
+        """
+        Let the account rest as its provider said, and keep that over a restart.
+        """
+        if refusal.reason in ("rate", "window"):
+            self.store.count(rateLimited=1)
+        pause = account.refused(refusal, now=self.clock.now(), monotonic=self.clock.monotonic(), chance=self.chance())
+        logger.warning(
+            "account.paused account=%s scope=%s reason=%s until=%s",
+            account.name,
+            pause.scope,
+            pause.reason,
+            pause.until,
+        )
+        await self.book.set_pause(account.name, pause)
+
+    async def resumed(self, account: Account, *, rested: bool) -> None:
+        """
+        A call went through; forget the rest that was kept, if there was one.
+        """
+        if rested:
+            await self.book.set_pause(account.name, None)
+
+    def backoff(self, tries: int, *, least: float = 0.0) -> float:
+        """
+        Seconds to wait after so many tries in a row that did not work.
+        """
+        return max(least, backoff(tries=tries, chance=self.chance()))
+
+    def next_poll(self, task: Task, track: Track, account: Account) -> float:
+        """
+        Seconds until the running task is asked for again.
+        """
+        return next_poll(
+            polls=track.polls,
+            elapsed=self.age(task, track),
+            policy=self.policy.poll,
+            floor=account.plan.adapter.traits.poll_floor,
+            chance=self.chance(),
+            history=self.history.law(task),
+        )
+
+    def age(self, task: Task, track: Track) -> float:
+        """
+        Seconds since the provider accepted the task; the wall clock is asked once, then only the monotonic one.
+        """
+        now = self.clock.monotonic()
+        if track.since is None:
+            age = (self.clock.now() - (task.accepted_at or task.created_at)).total_seconds()
+            track.since = now - max(0.0, age)
+        return now - track.since

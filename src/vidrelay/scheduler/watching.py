@@ -1,0 +1,149 @@
+"""
+A running task: asked for at its pace, believed when it ends, stopped when it is no longer wanted.
+"""
+
+import logging
+from dataclasses import replace
+from typing import assert_never
+
+from vidrelay.core.errors import TransportError
+from vidrelay.core.lifecycle import Cancelled, CancelTooLate, DeadlinePassed, Failed, Ready, StillRunning, Vanished
+from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Traits, Trouble
+from vidrelay.core.task import CancelOutcome, Problem, State, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.converse import converse
+from vidrelay.scheduler.tools import Delay, Tools
+from vidrelay.scheduler.track import Track
+
+logger = logging.getLogger(__name__)
+
+MAX_MISSING = 3
+
+
+class Watcher:
+    """
+    Asks for running tasks and stops them.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def poll(self, task: Task, track: Track, account: Account) -> Delay:
+        now = self._tools.clock.monotonic()
+        rest = account.rest(creates=False, monotonic=now)
+        if rest > 0:
+            return rest + self._tools.chance()
+        account.probe(now)
+        track.polls += 1
+        self._tools.store.count(polls=1)
+        try:
+            outcome: PollOutcome = await converse(account.plan.adapter.poll(task), account.plan.transport)
+        except TransportError as trouble:
+            outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
+        if not isinstance(outcome, Refused | Trouble):
+            await self._tools.resumed(account, rested=account.answered())
+        return await self._polled(task, track, account, outcome)
+
+    async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:
+        match outcome:
+            case StillRunning():
+                return await self._still_running(task, track, account, outcome)
+            case Ready():
+                track.address_dead, track.troubles, track.missing = False, 0, 0
+                await self._tools.saver.try_save(task, outcome)
+                return 0.0
+            case Failed():
+                await self._tools.saver.try_save(task, outcome)
+                return None
+            case NotThere():
+                return await self._missing(task, track, account, outcome)
+            case Refused():
+                await self._tools.pause(account, outcome)
+                return 0.0
+            case Trouble():
+                self._tools.store.count(retries=1)
+                track.troubles += 1
+                logger.info("poll.trouble task=%s why=%s", task.id, outcome.detail)
+                floor = account.plan.adapter.traits.poll_floor
+                wait = self._tools.backoff(track.troubles)
+                return max(floor, wait, outcome.retry_after or 0.0)
+            case _:
+                assert_never(outcome)
+
+    async def _still_running(self, task: Task, track: Track, account: Account, seen: StillRunning) -> Delay:
+        if task.state is not State.RUNNING:
+            # A finished job whose address is asked for again: the provider has not caught up with itself.
+            return self._tools.next_poll(task, track, account)
+        changed = track.observe(seen, self._tools.clock.monotonic())
+        if seen.remote_state is not None and seen.remote_state is not task.remote_state:
+            # A remote state never goes backwards; advance() keeps the highest, and then there is nothing to save.
+            task = await self._save_if_new(task, seen)
+        elif changed:
+            self._tools.roster.progress(task)
+        traits = account.plan.adapter.traits
+        if track.unchanged >= max(self._tools.policy.stale_after, traits.longest_run).total_seconds():
+            await self._expire(task, traits)
+            return None
+        return self._tools.next_poll(task, track, account)
+
+    async def _save_if_new(self, task: Task, seen: StillRunning) -> Task:
+        if task.working_at is not None:
+            return task
+        return await self._tools.saver.try_save(task, seen) or task
+
+    async def _expire(self, task: Task, traits: Traits) -> None:
+        problem = Problem(
+            code="no_sign_of_life",
+            title="The provider shows no progress",
+            detail="Asked again just now, the task's status, progress and position have not changed for too long. It "
+            f"may still be charged; at the provider it is {task.remote_id}.",
+            status=504,
+        )
+        expired = DeadlinePassed(problem=problem, place_until=self._tools.clock.now() + traits.longest_run)
+        await self._tools.saver.try_save(task, expired)
+
+    async def _missing(self, task: Task, track: Track, account: Account, seen: NotThere) -> Delay:
+        """
+        "No such task" means not yet for a while after the create; later, three in a row end it.
+        """
+        if self._tools.age(task, track) >= self._tools.policy.poll.not_found_grace:
+            track.missing += 1
+        if track.missing < MAX_MISSING:
+            return self._tools.next_poll(task, track, account)
+        problem = Problem(
+            code="remote_unknown",
+            title="The provider does not know the task",
+            detail=f"The provider accepted it as {task.remote_id} and says now that there is no such task "
+            f"({seen.detail}). It may have been charged.",
+        )
+        await self._tools.saver.try_save(task, Vanished(problem=problem))
+        return None
+
+    async def cancel(self, task: Task, track: Track, account: Account) -> Delay:
+        adapter = account.plan.adapter
+        held_until = self._tools.clock.now() + adapter.traits.longest_run
+        if not adapter.traits.can_cancel:
+            await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=held_until))
+            return None
+        try:
+            outcome: CancelResult = await converse(adapter.cancel(task), account.plan.transport)
+        except TransportError as trouble:
+            outcome = Trouble(detail=trouble.message)
+        match outcome:
+            case Cancelled():
+                stopped = outcome.outcome is CancelOutcome.STOPPED
+                await self._tools.saver.try_save(task, replace(outcome, place_until=None if stopped else held_until))
+                return None
+            case CancelTooLate():
+                await self._tools.saver.try_save(task, outcome)
+                return 0.0
+            case Refused():
+                await self._tools.pause(account, outcome)
+                return 0.0
+            case Trouble():
+                # It may end meanwhile: a wish that cannot be delivered must not keep us from learning that.
+                track.troubles += 1
+                await self.poll(task, track, account)
+                return self._tools.backoff(track.troubles, least=1.0)
+            case _:
+                assert_never(outcome)
