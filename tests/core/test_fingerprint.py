@@ -220,12 +220,14 @@ def test_a_value_nested_too_deep_is_refused() -> None:
     texts.filter(lambda name: name not in ("client_id", "callback_url")),
     values.filter(lambda v: v is not None),
 )
+@settings(max_examples=40)
 def test_an_unknown_parameter_counts(parameters: dict[str, Any], name: str, value: Any) -> None:
     assume(name not in parameters)
     assert not same(parameters, {**parameters, name: value})
 
 
 @given(objects, st.sampled_from(["client_id", "callback_url"]), values)
+@settings(max_examples=40)
 def test_an_irrelevant_parameter_does_not_count(parameters: dict[str, Any], name: str, value: Any) -> None:
     assert same(parameters, {**parameters, name: value})
 

@@ -66,6 +66,10 @@ _SHORTEST, _LONGEST, _CAUTIOUS = 1.0, 30.0, 15.0
 _SURPRISES = 0.05
 """The share of tasks that are allowed for but not learned: early failures, and a provider that has changed."""
 _LEAST_SPREAD = 0.12
+_SETTLED = 0.01
+"""An interval is as good as right when it changes by less than this share."""
+_TOO_LONG = 3600.0
+"""Where tasks take longer than this, a pace of 15 s costs little, and a better one much to find."""
 _SOONER = 0.95
 """By how much the delay must be less on past tasks, so that it is less in spite of surprises."""
 
@@ -87,7 +91,7 @@ class Law:
     @classmethod
     def fit(cls, durations: Sequence[float], *, against: PollPolicy | None = None) -> Self | None:
         """
-        Learn from past tasks of the model; None where the fixed schedule does better or there are too few of them.
+        Learn from past tasks of the model; None where the fixed schedule does as well or there are too few of them.
 
         The schedule is tried on the same tasks: it must ask no more often than the fixed one, and find out sooner.
 
@@ -100,6 +104,8 @@ class Law:
         past = [max(0.1, duration) for duration in durations]
         logs = [math.log(duration) for duration in past]
         middle = median(logs)
+        if middle > math.log(_TOO_LONG):
+            return None
         # 1.4826 makes the median deviation a standard one; few samples are trusted less.
         spread = 1.4826 * median(abs(log - middle) for log in logs) * math.sqrt(1 + 2 / len(logs))
         low, _, high = quantiles(past, n=4)
@@ -123,9 +129,12 @@ class Law:
         # Beyond four spreads nothing was learned.
         if elapsed >= self.middle * math.exp(4 * self.spread):
             return _CAUTIOUS
-        interval = self.longest
+        interval, before = self.longest, math.inf
         # The hazard in the middle of the interval decides its length, and so where its middle is: this settles quickly.
         for _ in range(6):
+            if abs(interval - before) < _SETTLED * interval:
+                break
+            before = interval
             hazard = self._hazard(elapsed + interval / 2)
             interval = min(self.longest, max(_SHORTEST, math.sqrt(2 * self.trade / hazard)))
         return interval
