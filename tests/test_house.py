@@ -1,0 +1,115 @@
+"""
+Holds the checkout to the house's rules that no other tool looks after.
+"""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "vidrelay"
+# Put together here, so that this file is none that names them.
+HOSTS = [r"py" + r"pi\.org", "python" + "hosted", r"registry\." + "npmjs", r"deb\." + r"debian\.org", r"proxy\.golang"]
+PLACES = ["/" + place + "/" for place in ("work", "root", "farm", r"tmp/w", r"home/\w+")]
+FORBIDDEN = re.compile("|".join([*HOSTS, *PLACES]))
+
+
+def tracked() -> list[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout: what is tracked cannot be told")
+    told = subprocess.run(
+        ["git", "ls-files", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / path for path in told.stdout.split("\0") if path and (ROOT / path).is_file()]
+
+
+def contracts() -> dict[str, dict[str, object]]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    return {contract["id"]: contract for contract in settings["contracts"]}
+
+
+def test_no_tracked_file_names_a_registry_or_a_place_on_one_machine() -> None:
+    """
+    A checkout works wherever it is, and with whatever registry its user has.
+    """
+    found = []
+    for path in tracked():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}:{n}" for n, line in enumerate(lines, 1) if FORBIDDEN.search(line)]
+    assert found == []
+
+
+def test_constraints_hold_names_and_versions_only() -> None:
+    """
+    One `name==version` a line, no address, no option, each name once.
+    """
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*", line) for line in lines)
+    names = [re.sub(r"[-_.]+", "-", line.split("==")[0].lower()) for line in lines]
+    assert len(names) == len(set(names))
+
+
+def test_every_dependency_is_constrained() -> None:
+    """
+    What pyproject.toml asks for has its one version in constraints.txt.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {
+        re.split(r"[\[<>=; ]", one)[0] for one in project["dependencies"] + project["optional-dependencies"]["dev"]
+    }
+    constrained = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert wanted <= constrained
+
+
+def test_every_room_has_its_place_in_the_contracts() -> None:
+    """
+    The layers name every room, and nothing that is not there; only the fakes stand beside them.
+    """
+    found = contracts()
+    assert {"layers", "face-and-scheduler", "core-is-pure", "no-fakes"} <= set(found)
+    layers = found["layers"]
+    assert layers["exhaustive"] is True
+    assert layers["exhaustive_ignores"] == ["testing"]
+    rooms = {room for layer in layers["layers"] for room in layer.split(" | ")}  # type: ignore[attr-defined]
+    there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms == there - {"__init__", "testing"}
+
+
+@pytest.mark.parametrize("room", sorted(SOURCE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_every_room_says_what_it_is_for(room: Path) -> None:
+    """
+    A package's docstring is there, and those of the first floor say what it may import.
+    """
+    said = ast.get_docstring(ast.parse(room.read_text()))
+    assert said
+    if room.parent.parent == SOURCE:
+        assert "import" in said
+
+
+def test_no_room_or_module_is_a_cupboard() -> None:
+    """
+    A name says what is inside.
+    """
+    names = {part for path in SOURCE.rglob("*.py") for part in path.relative_to(SOURCE).with_suffix("").parts}
+    assert names & {"utils", "util", "common", "misc", "helpers", "manager", "base"} == set()
+
+
+def test_the_changelog_has_the_version_and_what_comes_next() -> None:
+    """
+    Under Unreleased goes what is being done; the version of pyproject.toml has its own heading.
+    """
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert version in [heading.split()[0] for heading in headings]
