@@ -260,10 +260,7 @@ class Engine:
                 raise ConfigError(f"{name} cannot be set; known are {', '.join(sorted(known))}.")
         # What room the change makes is there from now on, not from an earlier moment.
         self._event = self.now()
-        try:
-            self.options = replace(self.options, **changes)
-        except TypeError as error:
-            raise ConfigError(f"an option has a wrong value: {error}.") from error
+        self.options = replace(self.options, **changes)
 
     def chance(self, number: int, what: str) -> float:
         """

@@ -59,11 +59,16 @@ class SimulatorOptions:
             ConfigError: A setting is out of its range; names it.
         """
         for one in fields(self):
-            value = getattr(self, one.name)
-            choices = one.metadata["choices"]
+            value, kind, choices = getattr(self, one.name), one.metadata["kind"], one.metadata["choices"]
+            if value is None and one.default is None:
+                continue
+            if one.name != "faults" and (
+                isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind)
+            ):
+                raise ConfigError(f"{one.name} must be a {kind.__name__}, not {value!r}.")
             if choices and value not in choices:
                 raise ConfigError(f"{one.name} must be one of {', '.join(choices)}, not {value!r}.")
-            if isinstance(value, int | float) and not (value >= 0):
+            if isinstance(value, int | float) and not value >= 0:
                 raise ConfigError(f"{one.name} must not be negative.")
         for share in ("fail_share", "moderation_share"):
             if getattr(self, share) > 1:

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
@@ -142,16 +142,19 @@ class OpenAiAdapter:
             reply = yield HttpRequest(method="GET", url=url, headers=self._headers(), max_reply_bytes=LIST_REPLY_BYTES)
             listed = read_object(reply)
             jobs = None if listed is None else listed.get("data")
-            if not 200 <= reply.status < 300 or not isinstance(jobs, list):
+            if listed is None or not 200 <= reply.status < 300 or not isinstance(jobs, list):
                 detail = f"the provider's list cannot be read (it answered {reply.status})"
                 return refusal(reply, listed, key=self._key) or Trouble(detail=detail, retry_after=wait_of(reply))
             page = [job for job in jobs if isinstance(job, dict) and self.valid_id(text_of(job, "id") or "")]
             found += page
             oldest = instant_of(page[-1], "created_at") if page else None
-            if len(jobs) < _PAGE or oldest is None or oldest < search.sent_at - SLACK:
-                break
-            after = f"&after={page[-1]['id']}"
-        return self._settled(found, task, search)
+            more = listed.get("has_more") is True or len(jobs) >= _PAGE
+            if not more or oldest is None or oldest < search.sent_at - SLACK:
+                return self._settled(found, task, search)
+            after = f"&after={quote(page[-1]['id'], safe='')}"
+        # Another job like it may stand further down, so one alone proves nothing.
+        alike = tuple(job["id"] for job in found if job["id"] not in search.owned and is_alike(job, task, search))
+        return Undecided(detail="the provider's list is too long to be read to its end", candidates=alike)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
