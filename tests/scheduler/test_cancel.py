@@ -87,3 +87,21 @@ async def test_a_wish_that_cannot_be_delivered_is_delivered_later(bench):
             await bench.clock.advance(120)
         assert (await bench.relay.get(first.id)).state is State.CANCELLED
     assert bench.provider.jobs["job-1"].state == "cancelled"
+
+
+async def test_a_wish_whose_answer_was_lost_counts_as_heard(bench):
+    """The provider says that the job was cancelled, and we had asked for it: cancelled, not failed."""
+    bench.provider.arm("cancel", "lost_after")
+    async with bench.running():
+        first = await bench.submit()
+        task, outcome = await bench.relay.cancel(first.id)
+    assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.STOPPED)
+
+
+async def test_a_cancellation_nobody_asked_for_is_a_failure(bench):
+    """The provider's own cancelled is failed, with its code."""
+    async with bench.running():
+        first = await bench.submit()
+        bench.provider.jobs["job-1"].state = "cancelled"
+        failed = await bench.until(first.id, State.FAILED)
+    assert failed.error.code == "remote_cancelled"

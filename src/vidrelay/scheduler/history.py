@@ -3,6 +3,7 @@ What earlier tasks of a model took, for the time left and for the learned pace.
 """
 
 from vidrelay.core.pace import Law
+from vidrelay.core.policy import PollPolicy
 from vidrelay.core.ports import Store
 from vidrelay.core.task import State, Task
 
@@ -17,8 +18,9 @@ class History:
     Durations in seconds from acceptance to remote completion, by account and model, newest first.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, policy: PollPolicy) -> None:
         self._store = store
+        self._policy = policy
         self._durations: dict[ModelKey, list[float]] = {}
         self._laws: dict[ModelKey, Law | None] = {}
 
@@ -59,5 +61,5 @@ class History:
         """
         key = task.account, task.model_version
         if key not in self._laws:
-            self._laws[key] = Law.fit(self._durations.get(key, []))
+            self._laws[key] = Law.fit(self._durations.get(key, []), against=self._policy)
         return self._laws[key]

@@ -90,7 +90,7 @@ class Relay:
         self._policy = policy
         self._accounts = {plan.name: Account(plan) for plan in plans}
         self._roster = Roster()
-        self._history = History(store)
+        self._history = History(store, policy.poll)
         self._cache = Cache(index, files, policy.cache, clock)
         self._saver = Saver(store, clock, chance)
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)

@@ -18,6 +18,7 @@ from vidrelay.scheduler.track import Track
 logger = logging.getLogger(__name__)
 
 MAX_MISSING = 3
+REMOTE_CANCELLED = "remote_cancelled"
 
 
 class Watcher:
@@ -52,6 +53,10 @@ class Watcher:
                 track.address_dead, track.troubles, track.missing = False, 0, 0
                 await self._tools.saver.try_save(task, outcome)
                 return 0.0
+            case Failed() if task.cancel_wanted and outcome.problem.code == REMOTE_CANCELLED:
+                # The answer to our own wish was lost, but the wish was heard.
+                await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.STOPPED))
+                return None
             case Failed():
                 await self._tools.saver.try_save(task, outcome)
                 return None

@@ -323,6 +323,8 @@ class ToyAdapter:
                 return Ready(outputs=(RemoteFile(url=told["url"]),))
             case "failed":
                 return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
+            case "cancelled":
+                return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
             case "queued":
                 return StillRunning(remote_state=RemoteState.WAITING)
             case "working":

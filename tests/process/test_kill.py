@@ -1,0 +1,144 @@
+"""
+(f) SIGKILL in each state, then a restart: every task ends right, no ghost, no second create.
+"""
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+
+def test_killed_while_queued(world):
+    """The line is where it was, in its order."""
+    simulator = world.simulate("--run-seconds", "1.5")
+    world.configure(simulator, window=1)
+    world.start()
+    tasks = [world.generate(f"clip {number}") for number in range(3)]
+    world.until(tasks[0]["taskId"], "running")
+    world.kill()
+    world.start()
+    assert [world.task(task["taskId"])["ahead"] for task in tasks[1:]] == [0, 1]
+    for task in tasks:
+        world.until(task["taskId"], "done")
+    assert [job["prompt"] for job in simulator.ledger()["jobs"]] == [f"clip {number}" for number in range(3)]
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_killed_while_submitting(world, arrived):
+    """The answer was on its way: the job is found again if it was made, and never made twice."""
+    simulator = world.simulate("--run-seconds", "0.5")
+    world.configure(simulator)
+    world.start()
+    simulator.control(faults=["create-slow=3" if arrived else "create-drop"])
+    task = world.generate()
+    if arrived:
+        world.until_true(lambda: simulator.ledger()["creates"]["received"] == 1)
+        assert world.task(task["taskId"])["state"] == "submitting"
+    else:
+        world.until(task["taskId"], "uncertain")
+    world.kill()
+    world.start()
+    if arrived:
+        world.until(task["taskId"], "done")
+    else:
+        assert world.task(task["taskId"])["state"] == "uncertain"
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_killed_while_running(world):
+    """The job is polled again by its id."""
+    simulator = world.simulate("--run-seconds", "2")
+    world.configure(simulator)
+    world.start()
+    task = world.generate()
+    world.until(task["taskId"], "running")
+    world.kill()
+    world.start()
+    world.until(task["taskId"], "done")
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_done_at_the_provider_while_the_relay_was_dead(world):
+    """Done there: fetched at once."""
+    simulator = world.simulate("--run-seconds", "0.5")
+    world.configure(simulator)
+    world.start()
+    task = world.generate()
+    world.until(task["taskId"], "running")
+    world.kill()
+    simulator.control(finish=True)
+    world.start()
+    world.until(task["taskId"], "done", seconds=10)
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_unknown_at_the_provider_after_the_restart(world):
+    """Unknown there: failed, with what may have been charged."""
+    simulator = world.simulate("--run-seconds", "60")
+    world.configure(simulator)
+    world.start()
+    task = world.generate()
+    world.until(task["taskId"], "running")
+    world.kill()
+    simulator.restart(forget=True)
+    world.start()
+    failed = world.until(task["taskId"], "failed")
+    assert failed["error"]["code"] == "remote_unknown"
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_killed_while_downloading(world):
+    """A half-fetched file is fetched whole, and no part of the first try is left."""
+    simulator = world.simulate("--run-seconds", "0.2", "--clip-bytes", "3000000", "--bytes-per-second", "1000000")
+    world.configure(simulator)
+    world.start()
+    task = world.generate()
+    world.until(task["taskId"], "downloading")
+    world.kill()
+    simulator.control(bytes_per_second=None)
+    world.start()
+    done = world.until(task["taskId"], "done")
+    files = [path for path in (world.state / "cache").rglob("*") if path.is_file()]
+    assert [str(path) for path in files] == [done["result"]["files"][0]["path"]]
+    assert files[0].stat().st_size == done["result"]["files"][0]["bytes"]
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_killed_when_done(world):
+    """The result is there, and so is the cache."""
+    simulator = world.simulate("--run-seconds", "0.2")
+    world.configure(simulator)
+    world.start()
+    task = world.generate()
+    world.until(task["taskId"], "done")
+    world.kill()
+    world.start()
+    assert world.task(task["taskId"])["state"] == "done"
+    assert world.http.get(f"/task/{task['taskId']}/result").content[4:8] == b"ftyp"
+
+
+def test_killed_again_and_again(world):
+    """Kills at whatever moment, five in a row: one create a task, and every task done."""
+    simulator = world.simulate("--run-seconds", "1", "--window", "2")
+    world.configure(simulator, window=2)
+    world.start()
+    tasks = [world.generate(f"clip {number}") for number in range(4)]
+    for _ in range(5):
+        world.kill()
+        world.start()
+    for task in tasks:
+        world.until(task["taskId"], "done", "uncertain")
+    ledger = simulator.ledger()
+    assert ledger["status429"] == 0
+    assert ledger["creates"]["received"] == len({job["prompt"] for job in ledger["jobs"]}) == 4
+
+
+def test_a_task_that_was_answered_survives_a_kill_right_after(world):
+    """Nothing is told before it is on disk: the answer's task is there after a kill at once."""
+    simulator = world.simulate("--run-seconds", "0.2")
+    world.configure(simulator, window=1)
+    world.start()
+    for number in range(5):
+        task = world.generate(f"clip {number}")
+        world.kill()
+        world.start()
+        assert world.task(task["taskId"])["taskId"] == task["taskId"]
