@@ -1,0 +1,285 @@
+"""
+A result's name exists only for a whole file, and nothing outside the cache is ever touched.
+"""
+# ruff: noqa: ASYNC240 small files of the test's own
+
+import asyncio
+import hashlib
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from vidrelay.core.errors import DiskFull
+from vidrelay.core.ports import ResultName
+from vidrelay.core.task import FileRef
+from vidrelay.files.local import LocalFiles
+
+FINGERPRINT = "ab12" * 16
+NAME = ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def files(root: Path) -> LocalFiles:
+    return LocalFiles(root)
+
+
+async def save(files: LocalFiles, content: bytes = b"whole", name: ResultName = NAME) -> FileRef:
+    part = await files.part(name)
+    await part.write(content)
+    return await part.commit(extension="mp4", media_type="video/mp4")
+
+
+def names(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+
+
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    """
+    A disk that is full after so many bytes of a file.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_saved_result_is_described_as_it_lies_on_the_disk(files: LocalFiles, root: Path) -> None:
+    content = os.urandom(300_000)
+    part = await files.part(NAME)
+    for start in range(0, len(content), 100_000):
+        await part.write(content[start : start + 100_000])
+    assert part.size_bytes == len(content)
+    file = await part.commit(extension="mp4", media_type="video/mp4")
+    assert file == FileRef(
+        index=0,
+        path=f"{FINGERPRINT}/tsk_1-0.mp4",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        media_type="video/mp4",
+    )
+    assert files.location(file).read_bytes() == content
+    assert files.whole(file)
+
+
+async def test_a_name_does_not_exist_before_the_file_is_whole(files: LocalFiles, root: Path) -> None:
+    part = await files.part(NAME)
+    await part.write(b"half")
+    assert names(root) == {f"{FINGERPRINT}/tsk_1-0.part"}
+    await part.commit(extension="mp4", media_type="video/mp4")
+    assert names(root) == {f"{FINGERPRINT}/tsk_1-0.mp4"}
+
+
+async def test_nobody_else_may_read_what_is_written(files: LocalFiles, root: Path) -> None:
+    before = os.umask(0)
+    try:
+        part = await files.part(NAME)
+        await part.write(b"x")
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in [root, *root.rglob("*")]}
+        file = await part.commit(extension="mp4", media_type="video/mp4")
+    finally:
+        os.umask(before)
+    assert modes == {0o700, 0o600}
+    assert stat.S_IMODE(files.location(file).stat().st_mode) == 0o600
+
+
+async def test_a_discarded_part_leaves_nothing(files: LocalFiles, root: Path) -> None:
+    part = await files.part(NAME)
+    await part.write(b"x")
+    await part.discard()
+    await part.discard()
+    assert list(root.iterdir()) == []
+
+
+async def test_discarding_after_the_commit_keeps_the_file(files: LocalFiles) -> None:
+    part = await files.part(NAME)
+    await part.write(b"whole")
+    file = await part.commit(extension="mp4", media_type="video/mp4")
+    await part.discard()
+    assert files.whole(file)
+
+
+async def test_what_was_written_can_be_looked_at_and_then_gone_on_with(files: LocalFiles) -> None:
+    part = await files.part(NAME)
+    await part.write(b"first")
+    assert await part.inspect(lambda file: file.read(3)) == b"fir"
+    await part.write(b"second")
+    file = await part.commit(extension="mp4", media_type="video/mp4")
+    assert files.location(file).read_bytes() == b"firstsecond"
+
+
+async def test_a_leftover_part_is_replaced(files: LocalFiles, root: Path) -> None:
+    folder = root / FINGERPRINT
+    folder.mkdir(parents=True)
+    (folder / "tsk_1-0.part").write_bytes(b"leftover of a crash, longer than the new one")
+    assert files.location(await save(files)).read_bytes() == b"whole"
+
+
+async def test_a_link_in_the_place_of_a_part_is_not_followed(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (root / FINGERPRINT).mkdir(parents=True)
+    (root / FINGERPRINT / "tsk_1-0.part").symlink_to(victim)
+    await save(files)
+    assert victim.read_bytes() == b"precious"
+
+
+async def test_a_link_in_the_place_of_a_folder_is_refused(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    root.mkdir()
+    (root / FINGERPRINT).symlink_to(elsewhere)
+    with pytest.raises(DiskFull):
+        await save(files)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("task_id", ["../x", "..\\x", "C:x", "", ".", "a.", "a/b", "a\0", "x" * 5000, "ä", "-a", "a b"])
+async def test_a_name_that_is_no_plain_one_is_refused(files: LocalFiles, root: Path, task_id: str) -> None:
+    for name in (
+        ResultName(fingerprint=FINGERPRINT, task_id=task_id, index=0),
+        ResultName(fingerprint=task_id, task_id="tsk_1", index=0),
+        ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=-1),
+    ):
+        with pytest.raises(ValueError, match="result"):
+            await files.part(name)
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("extension", ["", "part", "mp4/../../x", ".mp4", "MP4", "a" * 20])
+async def test_an_extension_that_is_none_is_refused(files: LocalFiles, extension: str) -> None:
+    part = await files.part(NAME)
+    with pytest.raises(ValueError, match="extension"):
+        await part.commit(extension=extension, media_type="video/mp4")
+    await part.discard()
+
+
+@pytest.mark.parametrize(
+    "path", ["../x-0.mp4", "/etc/passwd", f"{FINGERPRINT}/../../x-0.mp4", FINGERPRINT, "", "a/b/c"]
+)
+def test_a_reference_that_leads_out_of_the_cache_is_refused(files: LocalFiles, path: str) -> None:
+    file = FileRef(index=0, path=path, size_bytes=1, sha256="", media_type="video/mp4")
+    with pytest.raises(ValueError, match="cache"):
+        files.location(file)
+
+
+async def test_a_full_disk_is_told_and_the_part_is_gone(files: LocalFiles, root: Path) -> None:
+    part = await files.part(NAME)
+    await part.write(b"x" * 50_000)
+    with file_size_limit(100_000), pytest.raises(DiskFull):
+        await part.write(b"x" * 100_000)
+    assert names(root) == set()
+
+
+async def test_a_root_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DiskFull):
+        await LocalFiles(tmp_path / "file" / "cache").part(NAME)
+
+
+async def test_a_file_is_whole_only_with_its_length_and_as_a_regular_file(
+    files: LocalFiles, root: Path, tmp_path: Path
+) -> None:
+    file = await save(files)
+    path = files.location(file)
+    path.write_bytes(b"short")
+    assert files.whole(file)
+    path.write_bytes(b"shrt")
+    assert not files.whole(file)
+    path.unlink()
+    assert not files.whole(file)
+    (tmp_path / "other").write_bytes(b"whole")
+    path.symlink_to(tmp_path / "other")
+    assert not files.whole(file)
+
+
+async def test_a_deleted_file_stays_readable_to_its_reader(files: LocalFiles, root: Path) -> None:
+    file = await save(files)
+    with files.location(file).open("rb") as reader:
+        await files.delete([file, file])
+        assert reader.read() == b"whole"
+    assert list(root.iterdir()) == []
+
+
+async def test_the_sweep_deletes_unknown_files_of_our_pattern_only(
+    files: LocalFiles, root: Path, tmp_path: Path
+) -> None:
+    kept = await save(files)
+    writing = await files.part(ResultName(fingerprint=FINGERPRINT, task_id="tsk_2", index=0))
+    folder = root / FINGERPRINT
+    (folder / "tsk_3-0.mp4").write_bytes(b"unknown")
+    (folder / "tsk_4-0.part").write_bytes(b"leftover")
+    (folder / "notes.txt").write_bytes(b"not ours")
+    (root / "README").write_bytes(b"not ours")
+    (root / "x").mkdir()
+    (root / "x" / "tsk_5-0.mp4").write_bytes(b"not ours")
+    empty = root / ("cd34" * 16)
+    empty.mkdir()
+    (empty / "tsk_6-0.part").write_bytes(b"leftover")
+    assert await files.sweep(frozenset({kept.path})) == 3
+    assert names(root) == {
+        kept.path,
+        f"{FINGERPRINT}/tsk_2-0.part",
+        f"{FINGERPRINT}/notes.txt",
+        "README",
+        "x/tsk_5-0.mp4",
+    }
+    assert not empty.exists()
+    await writing.discard()
+
+
+async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "tsk_1-0.mp4").write_bytes(b"precious")
+    (root / FINGERPRINT).mkdir(parents=True)
+    (root / FINGERPRINT / "tsk_2-0.mp4").symlink_to(outside / "tsk_1-0.mp4")
+    (root / ("cd34" * 16)).symlink_to(outside)
+    assert await files.sweep(frozenset()) == 1
+    assert (outside / "tsk_1-0.mp4").read_bytes() == b"precious"
+
+
+async def test_a_sweep_without_a_cache_finds_nothing(files: LocalFiles) -> None:
+    assert await files.sweep(frozenset()) == 0
+
+
+async def test_free_room_is_told_even_before_the_cache_exists(files: LocalFiles) -> None:
+    assert files.free_bytes() > 0
+    assert not files.has_room(files.free_bytes())
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_write_that_is_cancelled_is_still_whole_or_not_there(files: LocalFiles, root: Path, turns: int) -> None:
+    part = await files.part(NAME)
+    writing = asyncio.create_task(part.write(b"x" * 4_000_000))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert part.size_bytes in (0, 4_000_000)
+    assert (root / FINGERPRINT / "tsk_1-0.part").stat().st_size == part.size_bytes
+    await part.discard()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_beginning_a_part_can_be_cancelled_without_a_leftover(files: LocalFiles, root: Path, turns: int) -> None:
+    beginning = asyncio.create_task(files.part(NAME))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    beginning.cancel()
+    outcome = (await asyncio.gather(beginning, return_exceptions=True))[0]
+    if not isinstance(outcome, asyncio.CancelledError):
+        await outcome.discard()
+    assert not root.exists() or names(root) == set()
