@@ -95,7 +95,7 @@ class Relay:
         self._saver = Saver(store, clock, chance)
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
         self._stopped = asyncio.Event()
-        store.on_commit = self._roster.note
+        store.on_commit = self._committed
         tools = Tools(
             store=store,
             book=book,
@@ -176,6 +176,11 @@ class Relay:
         End even the create calls that are under way; their tasks become uncertain.
         """
         self._loop.abandon()
+
+    def _committed(self, task: Task) -> None:
+        self._roster.note(task)
+        # Whoever asked for this may be gone by now (a client that hung up); the task must move all the same.
+        self._loop.wake()
 
     async def _sweep(self) -> None:
         try:
