@@ -1,0 +1,212 @@
+"""
+The one place that says which class fills which port, where chance and ids come from, and what an account is made of.
+"""
+
+import asyncio
+import os
+import random  # noqa: TID251 the one place that may
+import shutil
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from vidrelay.clock import SystemClock
+from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
+from vidrelay.config.settings import PREVIEW
+from vidrelay.core.policy import Policy
+from vidrelay.core.ports import AccountPlan, Adapter, Transport
+from vidrelay.files.assets import LocalAssets
+from vidrelay.files.local import LocalFiles
+from vidrelay.providers.registry import AdapterSettings, make_adapter
+from vidrelay.scheduler.relay import Relay
+from vidrelay.store.sqlite import SqliteStore
+from vidrelay.transport.download import HttpDownloader
+
+DOWNLOADS_AT_ONCE = 2
+STOP_SECONDS = 200.0
+
+
+def version() -> str:
+    """
+    The version of vidrelay that is installed.
+    """
+    return installed_version("vidrelay")
+
+
+def user_agent() -> str:
+    """
+    What every provider is told about who calls.
+    """
+    return f"vidrelay/{version()}"
+
+
+def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter:
+    """
+    The account's adapter, with its key in it.
+
+    Raises:
+        ConfigError: The key is missing, or the settings do not suit the provider.
+    """
+    return make_adapter(
+        account.provider,
+        AdapterSettings(
+            key=read_key(account.key, account=account.name, environ=environ),
+            base_url=account.base_url,
+            dialect=account.dialect,
+        ),
+    )
+
+
+def transport_for(
+    account: AccountSettings,
+    network: NetworkSettings,
+    adapter: Adapter,
+    *,
+    asset_path: Callable[[str], Path],
+    count: Callable[..., None] = lambda **_: None,
+    own_port: Callable[[], int | None] = lambda: None,
+) -> Transport:
+    """
+    The account's own way out, behind its own gate.
+
+    Raises:
+        ConfigError: An address in its settings is of no use.
+    """
+    # The HTTP engine is the largest import of all, and a relay that only previews has no use for it.
+    from vidrelay.transport.gate import Gate  # noqa: PLC0415
+    from vidrelay.transport.http import HttpTransport  # noqa: PLC0415
+
+    gate = Gate(
+        (*adapter.traits.hosts, *account.allow_hosts),
+        base_url=account.base_url,
+        private_network=account.private_network,
+        fake_ip=network.fake_ip,
+        own_port=own_port,
+    )
+    return HttpTransport(
+        gate,
+        asset_path=asset_path,
+        user_agent=user_agent(),
+        ca_file=network.ca_file,
+        proxy=network.proxy,
+        count=count,
+    )
+
+
+@asynccontextmanager
+async def assembled(
+    config: Config,
+    state_dir: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    own_port: Callable[[], int | None] = lambda: None,
+) -> AsyncIterator[Relay]:
+    """
+    A relay of real parts on that state directory, loaded but not running; everything is closed at the end.
+
+    Args:
+        config: The settings.
+        state_dir: Where its database, cache and assets are; the caller holds its lock.
+        environ: Where keys may come from; None: the process's own environment.
+        own_port: The relay's own port, which no account may reach.
+
+    Raises:
+        ConfigError: An account's key is missing, or its settings do not suit its provider.
+        StoreError: The database cannot be used.
+    """
+    environ = os.environ if environ is None else environ
+    clock = SystemClock()
+    adapters = {account.name: adapter_for(account, environ) for account in config.accounts}
+    files = LocalFiles(state_dir / "cache")
+    assets = LocalAssets(state_dir / "assets")
+    slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
+    async with AsyncExitStack() as stack:
+        store = await SqliteStore.open(state_dir / "relay.db")
+        stack.push_async_callback(store.aclose)
+        plans = []
+        for account in config.accounts:
+            adapter = adapters[account.name]
+            transport = (
+                _studio(assets)
+                if account.provider == PREVIEW
+                else transport_for(
+                    account,
+                    config.network,
+                    adapter,
+                    asset_path=assets.location,
+                    count=store.count,
+                    own_port=own_port,
+                )
+            )
+            stack.push_async_callback(transport.aclose)
+            plans.append(
+                AccountPlan(
+                    name=account.name,
+                    provider=account.provider,
+                    adapter=adapter,
+                    transport=transport,
+                    downloader=HttpDownloader(transport, files, clock, slots=slots, has_room=_has_room(state_dir)),
+                    window=account.window,
+                    prices=account.prices,
+                )
+            )
+        relay = Relay(
+            store=store,
+            book=store,
+            index=store,
+            files=files,
+            assets=assets,
+            clock=clock,
+            chance=random.random,
+            new_id=lambda: str(uuid.uuid4()),
+            plans=plans,
+            policy=config.policy,
+        )
+        await relay.load()
+        yield relay
+
+
+def _studio(assets: LocalAssets) -> Transport:
+    from vidrelay.providers.preview.studio import PreviewStudio  # noqa: PLC0415 only where it is wanted
+
+    return PreviewStudio(asset_path=assets.location)
+
+
+def _has_room(directory: Path) -> Callable[[int], bool]:
+    """
+    Whether the disk takes so many bytes and keeps room for everybody else: 5 %, from 1 to 5 GiB.
+    """
+
+    def has_room(count: int) -> bool:
+        usage = shutil.disk_usage(directory)
+        return usage.free - count >= min(max(1024**3, usage.total // 20), 5 * 1024**3)
+
+    return has_room
+
+
+@asynccontextmanager
+async def open_relay(state_dir: str | Path, *, config: Config | None = None) -> AsyncIterator[Relay]:
+    """
+    A running relay inside this process, without the HTTP interface.
+
+    Args:
+        state_dir: Its own directory; no other relay may use it meanwhile.
+        config: The settings; None: the built-in preview account alone.
+
+    Raises:
+        ConfigError: An account's key is missing, or its settings do not suit its provider.
+        StoreError: The database cannot be used.
+    """
+    place = Path(state_dir).absolute()  # noqa: ASYNC240 once, before anything runs
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings = config or Config(
+        policy=Policy(default_account=PREVIEW), accounts=(AccountSettings(name=PREVIEW, provider=PREVIEW),)
+    )
+    async with assembled(settings, place) as relay, asyncio.TaskGroup() as group:
+        group.create_task(relay.run())
+        try:
+            yield relay
+        finally:
+            await relay.stop(grace=STOP_SECONDS)

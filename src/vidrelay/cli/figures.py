@@ -1,0 +1,137 @@
+"""
+`stats` and `accounts`: what the relay has done, and how each account stands.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from vidrelay.cli.tasks import AsJson, finish
+from vidrelay.cli.terminal import Exit, Where, bulk, out_json, say, shown, span, table
+
+SEGMENTS = ("wait", "submit", "queue", "execute", "return", "download", "total")
+_BAR_WIDTH = 36
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def stats(context: typer.Context, as_json: AsJson = False) -> None:
+    """
+    Show counters, what was saved, and where the time goes.
+    """
+    finish(_stats(context.obj, as_json))
+
+
+async def _stats(where: Where, as_json: bool) -> Exit:
+    from vidrelay.client.calls import open_client
+
+    async with open_client(where.state_dir, config=where.config) as client:
+        told = await client.stats()
+    if as_json:
+        out_json(told)
+        return Exit.DONE
+    counters = told.get("counters", told)
+    rows = [
+        (name, bulk(value) if name == "bytesDownloaded" else f"{value:,}")
+        for name, value in counters.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    ]
+    table(("counter", "so far"), rows, right=frozenset({1}))
+    saved = told.get("saved")
+    if isinstance(saved, dict):
+        say(f"\nsaved: {_saved(saved)}")
+    segments = told.get("segments")
+    if isinstance(segments, dict) and segments:
+        say()
+        for line in segment_lines(segments):
+            say(line)
+    return Exit.DONE
+
+
+def _saved(saved: Mapping[str, Any]) -> str:
+    clips = saved.get("clips", 0)
+    money = saved.get("money") or []
+    sums = [f"{one.get('amount')} {one.get('currency')}" for one in money if isinstance(one, dict)]
+    return f"{clips} clips not paid twice" + (f", {shown(' and '.join(sums))}" if sums else "")
+
+
+def segment_lines(segments: Mapping[str, Any]) -> list[str]:
+    """
+    Each model's segments as bars: how long the middle one takes, and beside it what nine in ten do not exceed.
+    """
+    lines = []
+    for model, found in segments.items():
+        spreads = {name: found[name] for name in SEGMENTS if isinstance(found, dict) and _is_spread(found.get(name))}
+        if not spreads:
+            continue
+        longest = max(spread["median"] for spread in spreads.values())
+        lines.append(f"{shown(str(model))}  median, and p90 at the right")
+        for name, spread in spreads.items():
+            drawn = bar(spread["median"] / longest if longest else 0.0, _BAR_WIDTH)
+            lines.append(f"  {name:<9}{drawn:<{_BAR_WIDTH}} {span(spread['median']):>12} {span(spread['p90']):>12}")
+    return lines
+
+
+def _is_spread(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), int | float) for name in ("median", "p90"))
+
+
+def bar(share: float, width: int) -> str:
+    """
+    A bar of that share of the width, to an eighth of a character; what is not nothing shows.
+    """
+    eighths = max(1 if share > 0 else 0, round(share * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def accounts(
+    context: typer.Context,
+    resume: Annotated[str | None, typer.Option(help="Lift this account's pause.", metavar="ACCOUNT")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Show each account's windows and pauses.
+    """
+    finish(_accounts(context.obj, resume, as_json))
+
+
+async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
+    from vidrelay.client.calls import open_client
+
+    async with open_client(where.state_dir, config=where.config) as client:
+        found = [await client.resume(resume)] if resume else await client.accounts()
+    if as_json:
+        out_json({"accounts": found})
+        return Exit.DONE
+    rows = []
+    for account in found:
+        windows = account.get("windows") or [{}]
+        for number, window in enumerate(windows):
+            rows.append(
+                (
+                    _name(account) if number == 0 else "",
+                    str(account.get("provider", "")) if number == 0 else "",
+                    str(window.get("name", "")),
+                    f"{window.get('running', 0)} of {window.get('limit', '?')}",
+                    str(window.get("source", "")),
+                    str(window.get("queued", 0)),
+                    _pause(account) if number == 0 else "",
+                )
+            )
+    table(("account", "provider", "window", "taken", "limit from", "in line", "pause"), rows)
+    return Exit.DONE
+
+
+def _name(account: Mapping[str, Any]) -> str:
+    default = account.get("isDefault") or account.get("default")
+    return str(account.get("name", "")) + (" (default)" if default else "")
+
+
+def _pause(account: Mapping[str, Any]) -> str:
+    pause = account.get("paused") or account.get("pause")
+    if not pause:
+        return "none"
+    facts = pause if isinstance(pause, dict) else account
+    until = facts.get("until")
+    words = [str(facts.get(name)) for name in ("scope", "reason", "why", "detail") if facts.get(name)]
+    return ": ".join(words) + (f", until {until}" if until else ", until you lift it")

@@ -1,0 +1,111 @@
+"""
+What a task's standing is called before people.
+"""
+
+from vidrelay.cli.terminal import shortened, shown, span
+from vidrelay.client.views import TaskView
+from vidrelay.core.task import CancelOutcome, RemoteState, State
+
+_BLOCKED = {
+    "rate": "the provider asks to wait",
+    "balance": "the account is out of balance; top it up, then: vidrelay accounts --resume {account}",
+    "auth": "the provider refuses the key; mend it, then: vidrelay accounts --resume {account}",
+    "daily_limit": "the daily limit is reached",
+    "disk": "the disk is full",
+}
+
+_CANCEL = {
+    CancelOutcome.STOPPED: "stopped, at the provider too",
+    CancelOutcome.TOO_LATE: "too late, it had ended",
+    CancelOutcome.UNSUPPORTED: "stopped here; the provider cannot stop it, so it may run on there",
+    CancelOutcome.LOCAL: "stopped here; the provider had nothing to stop",
+    CancelOutcome.PENDING: "noted; not settled yet",
+}
+
+
+def stage(task: TaskView) -> str:
+    """
+    Where the task stands: its stage, its place in line, and what holds it up.
+    """
+    held = task.blocked.reason if task.blocked else None
+    if held in _BLOCKED:
+        until = f" until {task.blocked.until:%H:%M:%S} UTC" if task.blocked and task.blocked.until else ""
+        return _BLOCKED[held].format(account=shown(task.account)) + until
+    match task.state:
+        case State.QUEUED:
+            return "next in line" if not task.ahead else f"in line, {task.ahead} ahead"
+        case State.SUBMITTING:
+            return "handing over"
+        case State.UNCERTAIN:
+            return "unclear whether the provider took it; looking"
+        case State.RUNNING if task.remote_state is RemoteState.WAITING:
+            place = "" if task.queue_position is None else f", place {task.queue_position}"
+            return f"in the provider's line{place}"
+        case State.RUNNING:
+            return "generating"
+        case State.DOWNLOADING:
+            return "fetching"
+        case State.FAILED if task.error:
+            return f"failed: {shortened(task.error.detail or task.error.title, 300)}"
+        case State.EXPIRED if task.error:
+            return f"expired: {shortened(task.error.detail or task.error.title, 300)}"
+        case State.CANCELLED if task.cancel:
+            return f"cancelled: {_CANCEL[task.cancel]}"
+        case _:
+            return str(task.state)
+
+
+def cancelled(task: TaskView) -> str:
+    """
+    What a wish to cancel came to.
+    """
+    return _CANCEL[task.cancel] if task.cancel else "not cancelled"
+
+
+def left(task: TaskView) -> str:
+    """
+    The time left, or nothing where it is not known.
+    """
+    if task.eta is None or task.ended:
+        return ""
+    if task.eta.high - task.eta.low > 1:
+        return f"about {span(task.eta.seconds)} left ({span(task.eta.low)} to {span(task.eta.high)})"
+    return f"about {span(task.eta.seconds)} left"
+
+
+def percent(task: TaskView) -> str:
+    """
+    How far it is, or nothing where that is not told.
+    """
+    return "" if task.progress is None else f"{task.progress * 100:.0f} %"
+
+
+def ending(task: TaskView) -> str:
+    """
+    One sentence for how the task stands at the end.
+    """
+    if task.state is State.DONE:
+        took = f" in {span(task.timings.total)}" if task.timings.total is not None else ""
+        cost = f", {shown(task.cost)}" if task.cost else ""
+        return f"done{took}{cost}"
+    if task.state is State.UNCERTAIN:
+        return (
+            "uncertain: the request may have reached the provider, and may be charged. It is not sent again.\n"
+            f"  look again:   vidrelay watch {task.id}\n"
+            f"  it was taken: vidrelay resolve {task.id} --adopt REMOTE_ID\n"
+            f"  send again:   vidrelay resolve {task.id} --retry\n"
+            f"  give it up:   vidrelay resolve {task.id} --abandon"
+        )
+    return stage(task)
+
+
+def come_back(task_id: str) -> str:
+    """
+    How to come back to a task that goes on.
+    """
+    return (
+        "The task goes on.\n"
+        f"  watch it: vidrelay watch {task_id}\n"
+        f"  save it:  vidrelay result {task_id} -o FILE\n"
+        f"  stop it:  vidrelay cancel {task_id}"
+    )

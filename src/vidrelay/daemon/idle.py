@@ -1,0 +1,54 @@
+"""
+Notices when nobody needs the relay any more.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from vidrelay.core.ports import Clock
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_LOOK_SECONDS = 1.0
+
+
+class Activity:
+    """
+    Wraps the server's application and remembers when it was last in use; a stream is in use as long as it is open.
+    """
+
+    def __init__(self, app: App, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+        self._open = 0
+        self._used_at = clock.monotonic()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """
+        Pass the call on, counting it.
+        """
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        self._open += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+            self._used_at = self._clock.monotonic()
+
+    async def idle(self, seconds: float, *, busy: Callable[[], bool]) -> None:
+        """
+        Wait until for so many seconds no request was open and nothing was `busy`.
+        """
+        look = min(_LOOK_SECONDS, seconds / 4)
+        while True:
+            now = self._clock.monotonic()
+            if self._open or busy():
+                self._used_at = now
+            if now - self._used_at >= seconds:
+                return
+            await self._clock.sleep(look)

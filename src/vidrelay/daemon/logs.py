@@ -1,0 +1,75 @@
+"""
+What the relay logs, and where: event names and known fields, in a file of the state directory that turns over.
+"""
+
+import logging
+import os
+import re
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+MAX_BYTES = 5_000_000
+KEPT_FILES = 3
+
+_TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]+|(?i:bearer|key|token)\s+[A-Za-z0-9._~+/-]{8,}=*")
+_QUERY = re.compile(r"(https?://[^\s?#\"']+)[?#][^\s\"']*")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def log_to(state_dir: Path) -> None:
+    """
+    Send vidrelay's own logging to `logs/relay.log`. Libraries' loggers stay out of it: they write whole requests.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+    directory = state_dir / "logs"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    handler = _PrivateFile(directory / "relay.log", maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logger = logging.getLogger("vidrelay")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = False
+
+
+class _PrivateFile(RotatingFileHandler):
+    """
+    A log that only this user can read and that follows no link.
+    """
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        return TextIOWrapper(os.fdopen(os.open(self.baseFilename, flags, 0o600), "ab"), encoding="utf-8")
+
+
+class _Line(logging.Formatter):
+    """
+    One line an entry: no credentials, no query of an address, no control characters, no more than the last frame of an
+    exception.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """
+        The entry's line.
+        """
+        return clean(super().format(record))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 the base class's own name
+        """
+        Where an exception came from and its kind; its text may quote a request.
+        """
+        kind, _, trace = ei if isinstance(ei, tuple) else (None, None, None)
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
+        return f"error={getattr(kind, '__name__', 'unknown')}{where}"
+
+
+def clean(line: str) -> str:
+    """
+    Take credentials, queries and unprintable characters out of a line.
+    """
+    line = _QUERY.sub(r"\1?…", _TOKEN.sub("…", line))
+    return _UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}" if found[0] != "\n" else " ", line)

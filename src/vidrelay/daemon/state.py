@@ -1,0 +1,173 @@
+"""
+The state directory: private, and held by one relay at a time through a lock of the operating system.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from vidrelay.client.beacon import write_private
+from vidrelay.core.errors import RelayUnavailable
+
+LOCK_NAME = "relay.lock"
+KEEP_NAME = "keep.json"
+
+_TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]{16,256}")
+
+
+def prepare(state_dir: Path) -> None:
+    """
+    Make the state directory, for this user alone; one that is there already is closed to others.
+
+    Raises:
+        RelayUnavailable: It cannot be made, or belongs to somebody else.
+    """
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = state_dir.stat()
+        if not stat.S_ISDIR(facts.st_mode):
+            raise RelayUnavailable(f"The state directory {state_dir} is not a directory.")
+        if hasattr(os, "getuid") and facts.st_uid != os.getuid():
+            raise RelayUnavailable(f"The state directory {state_dir} belongs to another user.")
+        if facts.st_mode & 0o077:
+            state_dir.chmod(0o700)
+    except OSError as error:
+        raise RelayUnavailable(
+            f"The state directory {state_dir} cannot be used: {error.strerror}.",
+            hint="Name another: --state-dir DIR, or VIDRELAY_STATE_DIR.",
+        ) from error
+
+
+class StateLock:
+    """
+    The lock that makes a state directory one relay's. Its file is never deleted: a deleted one could be locked twice.
+
+    It is the system's own, so it goes with the process, however that ends.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / LOCK_NAME
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """
+        Take the lock if nobody holds it; whether that worked.
+
+        Raises:
+            RelayUnavailable: It cannot be opened, or the file system has no locks.
+        """
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            descriptor = os.open(self._path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+        except OSError as error:
+            raise RelayUnavailable(f"The lock {self._path} cannot be opened: {error.strerror}.") from error
+        taken = False
+        try:
+            taken = stat.S_ISREG(os.fstat(descriptor).st_mode) and _lock(descriptor)
+        except OSError as error:
+            raise RelayUnavailable(
+                f"The file system of {self._path.parent} has no locks: {error.strerror}.",
+                hint="Name a state directory on a local disk: --state-dir DIR.",
+            ) from error
+        finally:
+            if not taken:
+                os.close(descriptor)
+        if taken:
+            self._descriptor = descriptor
+        return taken
+
+    def release(self) -> None:
+        """
+        Let go of the lock, if it is held.
+        """
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        """
+        Hold what was taken.
+        """
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """
+        Let go.
+        """
+        self.release()
+
+
+def _lock(descriptor: int) -> bool:
+    """
+    Lock the open file without waiting; False where somebody else holds it.
+    """
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415 there on this platform only
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EDEADLK):
+                return False
+            raise
+        return True
+    import fcntl  # noqa: PLC0415 there on this platform only
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """
+    The token and port of `token = "keep"`.
+    """
+
+    token: str = field(repr=False)
+    port: int
+
+
+def read_kept(state_dir: Path) -> Kept | None:
+    """
+    What `keep.json` keeps; None where it is missing, or not what a relay writes.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(state_dir / KEEP_NAME, flags)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        told: Any = json.loads(os.read(descriptor, 4096).decode())
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
+    if not isinstance(told, dict):
+        return None
+    token, port = told.get("token"), told.get("port")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        return None
+    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
+        return None
+    return Kept(token=token, port=port)
+
+
+def write_kept(state_dir: Path, kept: Kept) -> None:
+    """
+    Keep them for the next start.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_private(state_dir / KEEP_NAME, json.dumps({"token": kept.token, "port": kept.port}))
