@@ -33,7 +33,7 @@ check: $(STAMP) ## what must hold before a commit: format, lint, types, import c
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 format: $(STAMP) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
@@ -46,4 +46,4 @@ pictures: $(STAMP) ## make the README's picture anew from a real demo run
 	@$(BIN)/python docs/images/make_pictures.py
 
 clean: ## remove what make made, .venv included
-	@rm -rf .venv demo-state build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	@rm -rf .venv demo-state build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -3,9 +3,13 @@ Holds the documentation to itself: two READMEs that say the same, links that lea
 """
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -143,3 +147,58 @@ def test_the_configurations_in_the_pages_are_taken(tmp_path: Path) -> None:
                 file.write_text(code)
                 file.chmod(0o600)
                 assert load_config(file, must_exist=True, environ={}, key_envs=registry.key_envs()).accounts
+
+
+EXAMPLES = [
+    (page, language, n)
+    for page in (ENGLISH, ROOT / "docs/howto/use-from-an-app.md")
+    for n, (language, code) in enumerate(FENCE.findall(text(page)))
+    if language in ("python", "javascript", "bash") and "TASK_ID" not in code
+]
+
+
+@pytest.fixture(scope="module")
+def own_relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """
+    A relay without any configuration, and the environment that leads to it.
+    """
+    state = tmp_path_factory.mktemp("docs") / "state"
+    settings = state.with_name("vidrelay.toml")
+    settings.touch(mode=0o600)
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"VIDRELAY_STATE_DIR": str(state), "VIDRELAY_CONFIG": str(settings), "PATH": tools}
+    relay = subprocess.Popen([sys.executable, "-m", "vidrelay", "serve"], env=environment, stdout=subprocess.PIPE)
+    try:
+        assert relay.stdout is not None
+        assert b"listening" in relay.stdout.readline()
+        yield environment
+    finally:
+        relay.terminate()
+        relay.communicate(timeout=30)
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("docs")
+@pytest.mark.parametrize(("page", "language", "n"), EXAMPLES, ids=lambda value: getattr(value, "stem", str(value)))
+def test_examples_do_what_they_say(
+    page: Path, language: str, n: int, own_relay: dict[str, str], tmp_path: Path
+) -> None:
+    """
+    Each example of the README and of "use it from an app" runs as it stands and leaves an MP4.
+    """
+    command = {"python": [sys.executable], "javascript": ["node", "--input-type=module"], "bash": ["bash", "-e"]}
+    if shutil.which(command[language][0]) is None:
+        pytest.skip(f"{command[language][0]} is not on this machine")
+    code = FENCE.findall(text(page))[n][1]
+    done = subprocess.run(
+        command[language],
+        input=code,
+        env=own_relay,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "boat.mp4").read_bytes()[4:8] == b"ftyp"
