@@ -10,6 +10,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,6 +21,9 @@ APPLICATION_ID = int.from_bytes(b"vrly", "big")
 BUSY_SECONDS = 5.0
 WAL_BYTES = 16 * 1024 * 1024
 """The write-ahead log is cut back to this size when a burst has made it larger."""
+
+CHECKED_BYTES = 128 * 1024 * 1024
+"""A larger file that was closed well is not read through at every start: a cold disk would need seconds for that."""
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +124,8 @@ def _make(path: Path, scripts: Sequence[str]) -> None:
         leftover.unlink(missing_ok=True)
     # SQLite gives its side files the mode of the database, whatever the umask.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    connection = connect(draft)
-    try:
+    with closing(connect(draft)) as connection:
         migrate(connection, scripts)
-    finally:
-        connection.close()
     draft.rename(path)
     _sync_folder(path.parent)
 
@@ -153,22 +154,33 @@ def _check(path: Path, newest: int) -> None:
         raise DatabaseUnusable(f"{path} is no regular file; it was left untouched")
     if path.stat().st_size == 0:
         raise _unusable(path, "is empty")
-    connection = connect(path, mode="ro")
     try:
-        if _pragma(connection, "application_id") != APPLICATION_ID:
-            raise _unusable(path, "is not a vidrelay database")
-        version = _pragma(connection, "user_version")
-        if version > newest:
-            raise _unusable(path, f"was written by a newer vidrelay (version {version}, this one knows {newest})")
+        with closing(connect(path, mode="ro")) as connection:
+            _look(path, connection, newest)
+    except sqlite3.OperationalError:
+        raise  # it cannot be opened just now, which says nothing of what is in it
+    except sqlite3.DatabaseError as error:
+        raise _unusable(path, f"is damaged ({error})") from error
+
+
+def _look(path: Path, connection: sqlite3.Connection, newest: int) -> None:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise _unusable(path, "is not a vidrelay database")
+    version = _pragma(connection, "user_version")
+    if version > newest:
+        raise _unusable(path, f"was written by a newer vidrelay (version {version}, this one knows {newest})")
+    if path.stat().st_size <= CHECKED_BYTES or _was_killed(path):
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise _unusable(path, f"is damaged ({found})")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _unusable(path, f"is damaged ({error})") from error
-    finally:
-        connection.close()
+
+
+def _was_killed(path: Path) -> bool:
+    """
+    Whether the last connection left a write-ahead log behind, which a good end clears away.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    return wal.exists() and wal.stat().st_size > 0
 
 
 def _unusable(path: Path, why: str) -> DatabaseUnusable:

@@ -103,7 +103,7 @@ class Codec(Generic[R]):
             for f in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
             if record is not Task or f.name not in _STORES_OWN
         ]
-        self._read = [(name, read) for name, (_, read) in ways.items()]
+        self._read = {name: read for name, (_, read) in ways.items()}
 
     def encode(self, record: R, without: frozenset[str] = frozenset()) -> dict[str, Any]:
         """
@@ -115,15 +115,14 @@ class Codec(Generic[R]):
                 told[name] = value if write is None else write(value)
         return told
 
-    def decode(self, told: dict[str, Any], **more: Any) -> R:
+    def decode(self, told: Mapping[str, Any], **more: Any) -> R:
         """
-        The record of that object, which is used up; `more` are fields as they are.
+        The record of that object; `more` are fields as they are.
         """
-        for name, read in self._read:
-            value = told.get(name)
-            if value is not None:
-                told[name] = read(value)
-        return self._record(**told, **more)
+        read = self._read
+        return self._record(
+            **{name: read[name](value) if name in read else value for name, value in told.items()}, **more
+        )
 
     @property
     def way(self) -> Way:

@@ -99,15 +99,17 @@ SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE finished_at IS NULL;
 
 -- name: page
 -- tasks, newest first
-SELECT seq, event_id, joins, fixed, moving FROM tasks
-WHERE seq < :before AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-ORDER BY seq DESC LIMIT :limit;
+SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
 
 -- name: page_of_account
 -- one account's tasks, newest first
 SELECT seq, event_id, joins, fixed, moving FROM tasks
-WHERE account = :account AND seq < :before AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-ORDER BY seq DESC LIMIT :limit;
+WHERE account = :account AND seq < :before ORDER BY seq DESC LIMIT :limit;
+
+-- name: page_of_state
+-- tasks in one state, newest first; an account of NULL stands for all
+SELECT seq, event_id, joins, fixed, moving FROM tasks
+WHERE state = :state AND (:account IS NULL OR account = :account) AND seq < :before ORDER BY seq DESC LIMIT :limit;
 
 -- name: remote_ids
 -- the remote jobs that belong to tasks made since then
@@ -190,6 +192,6 @@ SELECT coalesce(sum(size_bytes), 0) FROM results;
 SELECT task_id, fingerprint, size_bytes, saved_at, used_at, files FROM results
 WHERE saved_at < :instant ORDER BY saved_at LIMIT :limit;
 
--- name: result_files
--- the files of every result
-SELECT files FROM results;
+-- name: result_paths
+-- the path of every file of every result
+SELECT json_extract(file.value, '$.path') FROM results, json_each(results.files) AS file;

@@ -63,7 +63,7 @@ class Transaction(Session):
         """
         Add to the lifetime counters, in this transaction.
         """
-        self.counts.update(counters)
+        self.counts.update({name: value for name, value in counters.items() if value})
 
 
 class Counters:

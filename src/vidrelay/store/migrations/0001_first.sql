@@ -32,6 +32,7 @@ CREATE INDEX tasks_live ON tasks (account, "window", state, priority, seq) WHERE
 CREATE INDEX tasks_held ON tasks (account, "window", place_until) WHERE place_until IS NOT NULL;
 CREATE INDEX tasks_twins ON tasks (fingerprint, seq);
 CREATE INDEX tasks_pages ON tasks (account, seq);
+CREATE INDEX tasks_states ON tasks (state, seq);
 CREATE INDEX tasks_history ON tasks (account, model_version, seq) WHERE state = 'done';
 -- A remote job belongs to one task; one that ended without its result may be taken over by another.
 CREATE UNIQUE INDEX tasks_remote ON tasks (account, remote_id)
