@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 from vidrelay.cli.terminal import console, say, shortened
 from vidrelay.cli.words import left, percent, stage
 from vidrelay.clock import SystemClock
-from vidrelay.core.errors import VidrelayError
 from vidrelay.core.ports import Clock
 from vidrelay.core.task import State
 
@@ -91,6 +90,9 @@ class Lines(Quiet):
         """
         Write a line if the stage has changed, or another quarter of the work is done.
         """
+        if task.ended and not self._named:
+            # How it ended is said by the command itself.
+            return
         words, progress = stage(task), task.progress or 0.0
         known, reached = self._told.get(task.id, ("", 0.0))
         if words == known and progress < reached + _TOLD_STEP:
@@ -260,14 +262,3 @@ class _Following:
         while not self._known[task_id].ended:
             with suppress(ValueError):
                 self._take(await self._client.wait(task_id, seconds=25, seen=self._known[task_id].state))
-
-
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """
-    The error of ours in a group of them, else the first.
-    """
-    found = group.subgroup(lambda error: isinstance(error, VidrelayError | KeyboardInterrupt))
-    error: BaseException = found or group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -1,106 +1,56 @@
 """
-The commands put together, and errors turned into exit statuses.
+Where the command line begins: global options wherever they stand, and errors turned into exit statuses.
 """
 
 import os
 import sys
-from typing import Annotated
 
-import typer
-
-from vidrelay.cli import batch, cache, doctor, figures, making, serving, tasks
-from vidrelay.cli.live import first_error
-from vidrelay.cli.terminal import Exit, Where, exit_of_error, fault_lines, out, say
+from vidrelay.cli.running import plain_serve, run_relay
+from vidrelay.cli.terminal import Exit, Where, exit_of_error, fault_lines, say
 from vidrelay.core.errors import VidrelayError
 
 _GLOBAL = ("--config", "--state-dir")
-_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from vidrelay.assemble import version
-
-        out(f"vidrelay {version()}")
-        raise typer.Exit
-
-
-def _begin(
-    context: typer.Context,
-    *,
-    config: Annotated[
-        str | None, typer.Option(help="The configuration file; else VIDRELAY_CONFIG, else the usual place.")
-    ] = None,
-    state_dir: Annotated[
-        str | None, typer.Option(help="The relay's directory; else VIDRELAY_STATE_DIR, else the usual place.")
-    ] = None,
-    version: Annotated[  # noqa: ARG001 handled by its callback
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
+def hoisted(arguments: list[str]) -> tuple[list[str], list[str]]:
     """
-    A local relay between apps and AI video-generation APIs: each wanted clip is paid for once, and none is lost.
-    """
-    from vidrelay.config import state_directory
-
-    context.obj = Where(state_dir=state_directory(state_dir, os.environ), config=config)
-
-
-def build() -> typer.Typer:
-    """
-    The command line.
-    """
-    app = typer.Typer(
-        name="vidrelay", callback=_begin, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
-    app.command()(serving.serve)
-    app.command()(making.generate)
-    app.command(name="batch")(batch.batch)
-    app.command(name="tasks")(tasks.tasks)
-    app.command()(tasks.show)
-    app.command()(tasks.watch)
-    app.command()(tasks.cancel)
-    app.command()(tasks.resolve)
-    app.command()(tasks.result)
-    app.command()(figures.stats)
-    app.add_typer(cache.build(), name="cache")
-    app.command()(figures.accounts)
-    app.command(name="doctor")(doctor.doctor)
-    app.command(context_settings=_PASSED_ON)(serving.simulate)
-    return app
-
-
-def hoisted(arguments: list[str]) -> list[str]:
-    """
-    The same arguments with the global options first, wherever they were written; what follows `--` stays.
+    The global options with their values, wherever they were written, and everything else; what follows `--` stays.
     """
     end = arguments.index("--") if "--" in arguments else len(arguments)
     first: list[str] = []
     rest: list[str] = []
     words = iter(arguments[:end])
     for word in words:
-        if word in _GLOBAL:
-            first += [word, *([value] if (value := next(words, None)) is not None else [])]
-        elif word.startswith(tuple(f"{option}=" for option in _GLOBAL)):
-            first.append(word)
-        else:
+        name, given, value = word.partition("=")
+        if name not in _GLOBAL:
             rest.append(word)
-    return [*first, *rest, *arguments[end:]]
+        elif given:
+            first += [name, value]
+        else:
+            following = next(words, None)
+            first += [name] if following is None else [name, following]
+    return first, [*rest, *arguments[end:]]
 
 
 def main() -> int:
     """
     Run a command; returns the exit status.
     """
+    first, rest = hoisted(sys.argv[1:])
     try:
-        build()(args=hoisted(sys.argv[1:]), prog_name="vidrelay")
-    except (VidrelayError, ExceptionGroup) as error:
-        cause = first_error(error) if isinstance(error, BaseExceptionGroup) else error
-        if not isinstance(cause, VidrelayError | OSError):
+        flags = plain_serve(rest)
+        if flags is not None and len(first) % 2 == 0:
+            return run_relay(_where(dict(zip(first[::2], first[1::2], strict=True))), flags)
+        from vidrelay.cli.commands import build
+
+        build()(args=[*first, *rest], prog_name="vidrelay")
+    except (VidrelayError, OSError) as error:
+        return _told(error)
+    except BaseExceptionGroup as group:
+        cause = _cause(group)
+        if cause is None:
             raise
         return _told(cause)
-    except OSError as error:
-        return _told(error)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except SystemExit as error:
@@ -108,7 +58,26 @@ def main() -> int:
     return Exit.DONE
 
 
-def _told(error: BaseException) -> int:
+def _where(options: dict[str, str]) -> Where:
+    from vidrelay.config import state_directory
+
+    return Where(
+        state_dir=state_directory(options.get("--state-dir"), os.environ), config=options.get("--config") or None
+    )
+
+
+def _told(error: BaseException) -> Exit:
     for line in fault_lines(error):
         say(line)
     return exit_of_error(error)
+
+
+def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """
+    The first error in a group that is told to people; None where it holds none.
+    """
+    found = group.subgroup((VidrelayError, OSError))
+    error: BaseException | None = found
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

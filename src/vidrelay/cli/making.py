@@ -97,7 +97,8 @@ class _Making:
             with display(quiet=task.ended) as screen:
                 found = await follow(client, [task], screen.show)
             ended = found[task.id]
-            say(ending(ended))
+            if not task.from_cache:
+                say(ending(ended))
             if ended.state is State.DONE:
                 await save_all(client, ended, self._output, told=out if not self._as_json else say)
             if self._as_json:

@@ -135,7 +135,9 @@ def console() -> "Console":
     """
     from rich.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    # Where nobody looks, nothing needs to fit: whoever reads a file or a pipe wants whole ids.
+    return screen if screen.is_terminal else Console(stderr=True, markup=False, highlight=False, emoji=False, width=240)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
@@ -147,7 +149,15 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: froz
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
-        drawn.add_column(heading, justify="right" if number in right else "left", overflow="ellipsis", no_wrap=True)
+        # The first column is what is copied into the next command, so it stays whole.
+        widest = max((len(shown(row[0])) for row in rows), default=0) if number == 0 else None
+        drawn.add_column(
+            heading,
+            justify="right" if number in right else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+            min_width=widest,
+        )
     for row in rows:
         drawn.add_row(*(Text(shown(cell)) for cell in row))
     console().print(drawn)
