@@ -174,10 +174,16 @@ async def running(options: SimulatorOptions, *, clock: Clock | None = None) -> A
     listening = asyncio.Event()
     server = _server(engine, ready=listening.set, signals=False)
     port = listener.getsockname()[1]
-    async with asyncio.TaskGroup() as group:
-        group.create_task(server.serve(sockets=[listener]))
-        await listening.wait()
-        try:
-            yield engine, port
-        finally:
+    failure: BaseException | None = None
+    with contextlib.closing(listener):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listener]))
+            await listening.wait()
+            # The caller's own failure is kept out of the group, which would cut the server off and wrap the failure up.
+            try:
+                yield engine, port
+            except BaseException as error:
+                failure = error
             server.should_exit = True
+    if failure is not None:
+        raise failure

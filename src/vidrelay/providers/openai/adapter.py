@@ -152,9 +152,7 @@ class OpenAiAdapter:
             if not more or oldest is None or oldest < search.sent_at - SLACK:
                 return self._settled(found, task, search)
             after = f"&after={quote(page[-1]['id'], safe='')}"
-        # Another job like it may stand further down, so one alone proves nothing.
-        alike = tuple(job["id"] for job in found if job["id"] not in search.owned and is_alike(job, task, search))
-        return Undecided(detail="the provider's list is too long to be read to its end", candidates=alike)
+        return self._settled(found, task, search, whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -245,11 +243,14 @@ class OpenAiAdapter:
             return (RemoteFile(url=content, needs_key=True),)
         return tuple(RemoteFile(url=f"{content}?variant={index}", needs_key=True) for index in range(count))
 
-    def _settled(self, found: list[dict[str, Any]], task: Task, search: Search) -> FindOutcome:
+    def _settled(self, found: list[dict[str, Any]], task: Task, search: Search, *, whole: bool = True) -> FindOutcome:
+        """
+        One job like it, and no more, is it. In a list not read to its end (`whole`), another may stand further down.
+        """
         alike: dict[str, dict[str, Any]] = {
             job["id"]: job for job in found if job["id"] not in search.owned and is_alike(job, task, search)
         }
-        if len(alike) != 1:
+        if len(alike) != 1 or not whole:
             detail = f"{len(alike) or 'no'} jobs in the provider's list look like it"
             return Undecided(detail=detail, candidates=tuple(alike))
         (remote_id, job) = next(iter(alike.items()))
