@@ -3,11 +3,13 @@ What the preview provider accepts, and the words of its little API, said once.
 """
 
 import re
+from enum import StrEnum
 from fractions import Fraction
 
-PROVIDER = "preview"
 MODEL = "animatic-1"
-JOBS = "preview://local/jobs/"
+PLACE = "preview://local/"
+JOBS = PLACE + "jobs/"
+LIMITS = PLACE + "limits"
 
 MIN_SECONDS, MAX_SECONDS, DEFAULT_SECONDS = 0.5, 60, 5
 MIN_EDGE, MAX_EDGE = 64, 2560
@@ -18,20 +20,28 @@ DEFAULT_RESOLUTION = "720p"
 FPS_CHOICES = (12, 15, 24, 25, 30)
 DEFAULT_FPS = 24
 
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII)
 _ASPECT = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
 _LINES = re.compile(r"([1-9][0-9]{2,3})p")
 _SIZE = re.compile(r"([1-9][0-9]{1,3})x([1-9][0-9]{1,3})")
 
 
-class Status:
+class Status(StrEnum):
     """
-    The status words of a job.
+    Where a job stands.
     """
 
     QUEUED = "queued"
     RENDERING = "rendering"
     DONE = "done"
     FAILED = "failed"
+
+
+def is_job_id(text: str) -> bool:
+    """
+    Whether this can name a job, and so stand in its address and in its file's name.
+    """
+    return _ID.fullmatch(text) is not None
 
 
 def shape_of(aspect_ratio: str) -> Fraction | None:
