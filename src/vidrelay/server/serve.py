@@ -28,6 +28,7 @@ MAX_CONNECTIONS = 128
 HEADER_SECONDS = 5.0
 IDLE_SECONDS = 15
 WRITE_STALL_SECONDS = 600.0
+STALL_AT_STOP_SECONDS = 1.0
 FREE_CHUNKS = 1024
 LEAST_CHUNK_BYTES = 64
 MAX_SILENT_BYTES = 32 * 1024
@@ -121,7 +122,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._silent_bytes = 0
         self._served = False
-        self._idle_since = self.loop.time()
+        self._idle_since = self._stalled_since = self.loop.time()
 
     # The connection
 
@@ -194,6 +195,7 @@ class BoundedProtocol(HttpToolsProtocol):
         The client does not read; it may rest for a while, but not hold its place for ever.
         """
         super().pause_writing()
+        self._stalled_since = self.loop.time()
         self._stall_timer = self.loop.call_later(WRITE_STALL_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -204,6 +206,15 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
+
+    def shutdown(self) -> None:
+        """
+        The server stops: a client that has stood still for a while must not keep it from doing so.
+        """
+        if self.flow.write_paused and self.loop.time() - self._stalled_since > STALL_AT_STOP_SECONDS:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     # The head
 
