@@ -394,7 +394,7 @@ def _check_json(value: object, field: str, *, depth: int) -> None:
     """
     Refuse what is no JSON, cannot be stored as text, or is nested too deeply.
     """
-    if depth > MAX_DEPTH:
+    if depth > MAX_DEPTH and isinstance(value, dict | list):
         raise InvalidRequest(f"{field} is nested deeper than {MAX_DEPTH}", field=field)
     match value:
         case dict():

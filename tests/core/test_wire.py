@@ -1,0 +1,314 @@
+"""
+The JSON form of the records, both ways.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.task import (
+    Blocked,
+    CancelOutcome,
+    Eta,
+    FileRef,
+    Money,
+    Priority,
+    Problem,
+    Reference,
+    RemoteState,
+    Request,
+    Standing,
+    State,
+    Task,
+)
+from vidrelay.core.wire import instant, problem_json, request_from_json, request_json, task_json
+
+NOW = datetime(2026, 11, 30, 12, 0, 0, 5_999, tzinfo=UTC)
+ASSET = "sha256:" + "0f" * 32
+TASK = Task(
+    id="t1",
+    account="main",
+    provider="openai",
+    window="*",
+    model_version=None,
+    request=Request(prompt="a fox"),
+    parameters={},
+    fingerprint="f" * 64,
+    created_at=NOW,
+    updated_at=NOW,
+)
+
+
+def shown(task=TASK, standing=None, **flags):
+    return task_json(task, standing or Standing(), path_of=lambda file: PurePosixPath("/cache") / file.path, **flags)
+
+
+def refused(body) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        request_from_json(body)
+    return caught.value
+
+
+# Outward
+
+
+def test_a_task_has_every_field_of_the_contract_in_its_order():
+    assert list(shown()) == [
+        *("taskId", "state", "ahead", "remoteState", "queuePosition", "progress", "eta", "account", "provider"),
+        *("modelVersion", "request", "fingerprint", "deduped", "fromCache", "remoteId", "attempts", "createdAt"),
+        *("updatedAt", "blocked", "joins", "cost", "cancel", "timings", "result", "error"),
+    ]
+
+
+def test_timings_have_all_seven_segments():
+    assert shown()["timings"] == dict.fromkeys(("wait", "submit", "queue", "execute", "return", "download", "total"))
+
+
+def test_instants_have_exactly_milliseconds_and_a_z():
+    assert instant(NOW) == "2026-11-30T12:00:00.005Z"
+    assert instant(NOW.replace(microsecond=0)) == "2026-11-30T12:00:00.000Z"
+
+
+def test_an_instant_of_another_zone_is_told_in_utc():
+    assert instant(NOW.astimezone(timezone(timedelta(hours=9)))) == "2026-11-30T12:00:00.005Z"
+
+
+def test_what_is_known_beside_the_record_is_shown():
+    standing = Standing(
+        ahead=2,
+        queue_position=5,
+        progress=0.5,
+        eta=Eta(seconds=9.0, low=5.0, high=20.0, basis="history"),
+        blocked=Blocked(reason="rate", until=NOW),
+    )
+    task = shown(standing=standing)
+    assert (task["ahead"], task["queuePosition"], task["progress"]) == (2, 5, 0.5)
+    assert task["eta"] == {"seconds": 9.0, "low": 5.0, "high": 20.0, "basis": "history"}
+    assert task["blocked"] == {"reason": "rate", "until": "2026-11-30T12:00:00.005Z"}
+
+
+def test_a_done_task_tells_where_its_files_are():
+    file = FileRef(index=0, path="f/t1-0.mp4", size_bytes=9, sha256="a" * 64, media_type="video/mp4")
+    task = shown(replace(TASK, state=State.DONE, files=(file,)))
+    assert task["result"]["files"] == [
+        {
+            "index": 0,
+            "path": "/cache/f/t1-0.mp4",
+            "url": "/task/t1/result?index=0",
+            "bytes": 9,
+            "sha256": "a" * 64,
+            "mediaType": "video/mp4",
+        }
+    ]
+
+
+def test_an_error_is_a_problem_and_tells_retry_after_only_where_it_is_known():
+    problem = Problem(code="moderated", title="Moderated", detail="no", status=400)
+    assert problem_json(problem) == {
+        "type": "urn:vidrelay:error:moderated",
+        "title": "Moderated",
+        "status": 400,
+        "detail": "no",
+        "code": "moderated",
+        "retryable": False,
+    }
+    assert problem_json(replace(problem, retry_after=3.0))["retryAfter"] == 3.0
+
+
+def test_money_is_exact_text_and_never_in_powers_of_ten():
+    task = shown(replace(TASK, cost=Money(amount=Decimal("1E+2"), currency="USD")))
+    assert task["cost"] == {"amount": "100", "currency": "USD"}
+
+
+def test_words_are_plain_strings():
+    task = shown(replace(TASK, remote_state=RemoteState.WAITING, cancel=CancelOutcome.PENDING))
+    assert {type(task["state"]), type(task["remoteState"]), type(task["cancel"]["outcome"])} == {str}
+
+
+def test_the_request_is_told_back_so_that_it_can_be_sent_again():
+    body = {
+        "prompt": "a fox",
+        "account": "main",
+        "provider": "openai",
+        "modelVersion": "m",
+        "aspectRatio": "16:9",
+        "duration": 5.5,
+        "resolution": "720p",
+        "seed": -1,
+        "stylePreset": "noir",
+        "negativePrompt": "",
+        "references": [{"asset": ASSET, "role": "first"}, {"path": "/x.png"}, {"url": "https://x/y.png"}],
+        "extra": {"a": [1, None, {"b": True}]},
+        "forceRefresh": True,
+        "priority": "batch",
+        "metadata": {"shot": 3},
+    }
+    assert request_json(request_from_json(body)) == body
+
+
+def test_a_path_that_has_been_read_is_told_back_as_the_path():
+    request = Request(prompt="x", references=(Reference(asset=ASSET, path="/x.png"),))
+    assert request_json(request)["references"] == [{"path": "/x.png"}]
+
+
+# Inward
+
+
+def test_null_is_the_same_as_absent():
+    body = dict.fromkeys(("account", "duration", "seed", "references", "extra", "forceRefresh", "priority", "metadata"))
+    assert request_from_json({"prompt": "x", **body}) == Request(prompt="x")
+
+
+def test_a_minimal_request_has_the_defaults():
+    request = request_from_json({"prompt": "x"})
+    assert (request.force_refresh, request.priority, request.extra) == (False, Priority.INTERACTIVE, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "prompt"),
+        ({"prompt": None}, "prompt"),
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": " \n\t\u3000"}, "prompt"),
+        ({"prompt": 5}, "prompt"),
+        ({"prompt": ["x"]}, "prompt"),
+        ({"prompt": "x" * 32_769}, "prompt"),
+        ({"prompt": "a\x00b"}, "prompt"),
+        ({"prompt": "a\ud800b"}, "prompt"),
+        ({"account": ""}, "account"),
+        ({"account": 5}, "account"),
+        ({"account": "x" * 201}, "account"),
+        ({"account": "a\nb"}, "account"),
+        ({"provider": True}, "provider"),
+        ({"modelVersion": {}}, "modelVersion"),
+        ({"aspectRatio": "16x9"}, "aspectRatio"),
+        ({"aspectRatio": "0:9"}, "aspectRatio"),
+        ({"aspectRatio": "16:9\n"}, "aspectRatio"),
+        ({"aspectRatio": "１６:9"}, "aspectRatio"),
+        ({"aspectRatio": 1.78}, "aspectRatio"),
+        ({"duration": 0}, "duration"),
+        ({"duration": -1}, "duration"),
+        ({"duration": True}, "duration"),
+        ({"duration": "5"}, "duration"),
+        ({"duration": float("nan")}, "duration"),
+        ({"duration": float("inf")}, "duration"),
+        ({"duration": 10**400}, "duration"),
+        ({"resolution": 720}, "resolution"),
+        ({"seed": 5.0}, "seed"),
+        ({"seed": True}, "seed"),
+        ({"seed": 2**63}, "seed"),
+        ({"seed": -(2**63) - 1}, "seed"),
+        ({"seed": "5"}, "seed"),
+        ({"stylePreset": []}, "stylePreset"),
+        ({"negativePrompt": "x" * 32_769}, "negativePrompt"),
+        ({"references": {}}, "references"),
+        ({"references": [{}] * 33}, "references"),
+        ({"references": ["x"]}, "references[0]"),
+        ({"references": [{}]}, "references[0]"),
+        ({"references": [{"role": "first"}]}, "references[0]"),
+        ({"references": [{"path": "/x", "url": "https://x"}]}, "references[0]"),
+        ({"references": [{"path": "/x"}, {"path": 5}]}, "references[1].path"),
+        ({"references": [{"path": ""}]}, "references[0].path"),
+        ({"references": [{"path": "/x\x00.png"}]}, "references[0].path"),
+        ({"references": [{"asset": "sha256:x"}]}, "references[0].asset"),
+        ({"references": [{"asset": ASSET + "\n"}]}, "references[0].asset"),
+        ({"references": [{"asset": 5}]}, "references[0].asset"),
+        ({"references": [{"url": "https://x", "role": 1}]}, "references[0].role"),
+        ({"references": [{"url": "https://x", "headers": {}}]}, "references[0].headers"),
+        ({"extra": []}, "extra"),
+        ({"extra": {"a": float("inf")}}, "extra"),
+        ({"extra": {"a": "\ud800"}}, "extra"),
+        ({"extra": {"\x00": 1}}, "extra"),
+        ({"extra": {5: 1}}, "extra"),
+        ({"extra": {"a": object()}}, "extra"),
+        ({"extra": {"a": b"x"}}, "extra"),
+        ({"forceRefresh": 1}, "forceRefresh"),
+        ({"forceRefresh": "true"}, "forceRefresh"),
+        ({"priority": "urgent"}, "priority"),
+        ({"priority": ["batch"]}, "priority"),
+        ({"metadata": "x"}, "metadata"),
+        ({"base_url": "http://evil"}, "base_url"),
+        ({"model": "m"}, "model"),
+        ({"a\nb": 1}, r"a\nb"),
+        ({"unknown": None}, "unknown"),
+    ],
+)
+def test_what_is_wrong_is_refused_naming_the_field(body, field):
+    assert refused({"prompt": "x", **body} if "prompt" not in body and body else body).field == field
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 5, True, [{"prompt": "x"}]])
+def test_what_is_no_object_is_refused(body):
+    assert refused(body).field is None
+
+
+def test_an_unknown_field_is_told_where_it_could_go():
+    assert "extra" in (refused({"prompt": "x", "guidance": 7}).hint or "")
+
+
+def test_the_longest_prompt_counts_characters_and_not_bytes():
+    assert len(request_from_json({"prompt": "🦊" * 32_768}).prompt) == 32_768
+
+
+@pytest.mark.parametrize("value", [5, 5.0, 0.1, 86_400])
+def test_a_duration_is_kept_as_it_was_written(value):
+    duration = request_from_json({"prompt": "x", "duration": value}).duration
+    assert (duration, type(duration)) == (value, type(value))
+
+
+@pytest.mark.parametrize("seed", [0, -1, 2**53 + 1, 2**63 - 1, -(2**63)])
+def test_a_seed_is_exact(seed):
+    assert request_from_json({"prompt": "x", "seed": seed}).seed == seed
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_extra_may_be_nested_64_deep_and_no_deeper():
+    assert request_from_json({"prompt": "x", "extra": nested(64)}).extra == nested(64)
+    assert refused({"prompt": "x", "extra": nested(65)}).field == "extra"
+
+
+def test_extra_nested_a_hundred_thousand_deep_is_refused():
+    value: object = []
+    for _ in range(100_000):
+        value = [value]
+    assert refused({"prompt": "x", "metadata": {"a": value}}).field == "metadata"
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=12)
+    | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6) | st.integers(), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = [*request_json(Request(prompt="x")), "references", "extra", "metadata", "seed", "duration", "priority"]
+FIELDS += ["account", "aspectRatio", "forceRefresh", "negativePrompt", "resolution", "stylePreset", "modelVersion"]
+
+
+@given(ANYTHING | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), ANYTHING, max_size=6))
+@settings(max_examples=600, deadline=None)
+def test_anything_at_all_is_read_or_refused(body):
+    """
+    Nothing but `InvalidRequest` is ever raised, and what is read can be written and read again.
+    """
+    try:
+        request = request_from_json(body)
+    except InvalidRequest:
+        return
+    assert request_from_json(request_json(request)) == request
