@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from vidrelay.cli.terminal import console, say, shortened
+from vidrelay.cli.terminal import console, say, shortened, span
 from vidrelay.cli.words import left, percent, stage
 from vidrelay.clock import SystemClock
 from vidrelay.core.ports import Clock
@@ -117,6 +117,8 @@ class Live(Quiet):
         self._tasks: dict[str, TaskView] = {}
         self._spinners: dict[str, RenderableType] = {}
         self._screen = screen
+        self._clock = SystemClock()
+        self._began: dict[str, float] = {}
         # What can be drawn depends on the moment (the spinner turns), so it is asked for again at each refresh.
         self._live = RichLive(console=screen, get_renderable=self._drawn, refresh_per_second=8, transient=True)
 
@@ -141,6 +143,7 @@ class Live(Quiet):
             self._tasks.pop(task.id, None)
             self._live.console.print(f"{task.id}  {stage(task)}  {shortened(task.prompt, 40)}")
             return
+        self._began.setdefault(task.id, self._clock.monotonic())
         self._tasks[task.id] = task
 
     def _drawn(self) -> "RenderableType":
@@ -159,7 +162,7 @@ class Live(Quiet):
                 Text(stage(task), style="yellow" if waiting else "bold"),
                 Text("") if waiting else bar,
                 Text(percent(task)),
-                Text(left(task), style="dim"),
+                Text(left(task) or span(self._clock.monotonic() - self._began[task.id]), style="dim"),
             ]
             if self._named:
                 cells += [Text(task.id, style="dim"), Text(shortened(task.prompt, 30), style="dim")]
