@@ -2,6 +2,7 @@
 The database file: made, checked, migrated, durable, and nobody else's to read.
 """
 
+import asyncio
 import hashlib
 import os
 import sqlite3
