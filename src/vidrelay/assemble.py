@@ -16,7 +16,7 @@ from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
 from vidrelay.config.settings import PREVIEW
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountPlan, Adapter, Transport
+from vidrelay.core.ports import AccountPlan, Adapter, Clock, Transport
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles
 from vidrelay.providers.registry import AdapterSettings, make_adapter
@@ -129,7 +129,7 @@ async def assembled(
         for account in config.accounts:
             adapter = adapters[account.name]
             transport = (
-                _studio(assets)
+                _studio(state_dir, assets, clock)
                 if account.provider == PREVIEW
                 else transport_for(
                     account,
@@ -168,10 +168,10 @@ async def assembled(
         yield relay
 
 
-def _studio(assets: LocalAssets) -> Transport:
+def _studio(state_dir: Path, assets: LocalAssets, clock: Clock) -> Transport:
     from vidrelay.providers.preview.studio import PreviewStudio  # noqa: PLC0415 only where it is wanted
 
-    return PreviewStudio(asset_path=assets.location)
+    return PreviewStudio(scratch=state_dir / "preview", asset_path=assets.location, clock=clock)
 
 
 def _has_room(directory: Path) -> Callable[[int], bool]:

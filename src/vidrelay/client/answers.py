@@ -22,9 +22,9 @@ def error_from(status: int, body: bytes) -> VidrelayError:
     """
     told = _object(body)
     found = problem(told)
-    if found is None or status == 403:
-        if status == 403:
-            return RelayUnavailable("The relay refused the token.", hint="Is it another user's, or was it restarted?")
+    if status == 403:
+        return RelayUnavailable("The relay refused the token.", hint="Is it another user's, or was it restarted?")
+    if found is None or "code" not in told:
         return RelayUnavailable(f"The relay answered {status} in a form that this version does not know.")
     kind = _BY_CODE.get(found.code)
     detail = found.detail or found.title
@@ -52,7 +52,7 @@ def _object(body: bytes) -> dict[str, Any]:
         told = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) and "code" in told else {}
+    return told if isinstance(told, dict) else {}
 
 
 def _tree(kind: type[VidrelayError]) -> Iterator[type[VidrelayError]]:

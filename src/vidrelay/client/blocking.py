@@ -147,6 +147,24 @@ class BlockingClient:
         """
         return self._runner.run(self._client.add_asset(path))
 
+    def cached(self) -> Mapping[str, Any]:
+        """
+        See `Client.cached`.
+        """
+        return self._runner.run(self._client.cached())
+
+    def verify_cache(self) -> Mapping[str, Any]:
+        """
+        See `Client.verify_cache`.
+        """
+        return self._runner.run(self._client.verify_cache())
+
+    def clear_cache(self) -> Mapping[str, Any]:
+        """
+        See `Client.clear_cache`.
+        """
+        return self._runner.run(self._client.clear_cache())
+
     def save_result(self, task_id: str, path: str | Path, *, index: int = 0) -> Path:
         """
         See `Client.save_result`.

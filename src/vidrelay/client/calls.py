@@ -103,6 +103,8 @@ class Client:
         self._clock = clock
         self._beacon: Beacon | None = None
         self._http: httpx2.AsyncClient | None = None
+        # Guards finding (or starting) the relay: calls made side by side share what the first of them finds.
+        self._finding = asyncio.Lock()
 
     @property
     def url(self) -> str:
@@ -174,33 +176,45 @@ class Client:
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
+    async def _session(self) -> httpx2.AsyncClient:
+        """
+        The connections to the relay, which is found anew where it was lost.
+        """
+        async with self._finding:
+            if self._http is None:
+                await self.connect()
+            assert self._http is not None  # noqa: S101 connect sets it or raises
+            return self._http
+
+    async def _lost(self, http: httpx2.AsyncClient, attempt: int, error: Exception) -> None:
+        """
+        Drop broken connections, unless another call has done so, and pause before the next try.
+        """
+        async with self._finding:
+            if self._http is http:
+                await self.aclose()
+        if attempt + 1 >= _TRIES:
+            raise RelayUnavailable("The relay cannot be reached.", hint="Run: vidrelay doctor") from error
+        await self._clock.sleep(0.1 * 2**attempt)
+
     async def _json(self, method: str, path: str, *, repeatable: bool = True, **options: Any) -> Any:
         """
         One call and the JSON of its answer; repeated after a broken connection where that is safe.
         """
-        for attempt in range(_TRIES):
-            if self._http is None:
-                await self.connect()
-            assert self._http is not None  # noqa: S101 connect sets it or raises
+        attempt = 0
+        while True:
+            http = await self._session()
             try:
-                response = await self._http.request(method, path, **options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                await self._lost(attempt, error)
+                response = await http.request(method, path, **options)
             except _BROKEN as error:
-                if not repeatable:
+                if not repeatable and not isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout):
                     raise RelayUnavailable("The connection to the relay broke off.") from error
-                await self._lost(attempt, error)
+                await self._lost(http, attempt, error)
+                attempt += 1
             else:
                 if response.status_code >= 400:
                     raise error_from(response.status_code, response.content)
                 return response.json()
-        raise RelayUnavailable("The relay cannot be reached.")
-
-    async def _lost(self, attempt: int, error: Exception) -> None:
-        await self.aclose()
-        if attempt + 1 == _TRIES:
-            raise RelayUnavailable("The relay cannot be reached.", hint="Run: vidrelay doctor") from error
-        await self._clock.sleep(0.1 * 2**attempt)
 
     async def health(self) -> Mapping[str, Any]:
         """
@@ -377,35 +391,18 @@ class Client:
         path = f"/task/{_segment(task_id)}/events" if task_id else "/events"
         attempt = 0
         while True:
+            http = await self._session()
             try:
-                async for event in self._stream(path, after):
+                async for event in _stream(http, path, after):
                     attempt = 0
                     after = event.id or after
                     yield event
             except _BROKEN as error:
-                await self._lost(attempt, error)
+                await self._lost(http, attempt, error)
                 attempt += 1
             else:
                 # The relay ended the stream: this client was too slow, or the relay is leaving.
                 await self._clock.sleep(0.2)
-
-    async def _stream(self, path: str, after: str | None) -> AsyncIterator[TaskEvent]:
-        if self._http is None:
-            await self.connect()
-        assert self._http is not None  # noqa: S101 connect sets it or raises
-        headers = {"Last-Event-ID": after} if after else {}
-        timeout = httpx2.Timeout(CALL_SECONDS, read=SILENCE_SECONDS)
-        async with self._http.sse(path, headers=headers, timeout=timeout) as source:
-            if source.response.status_code >= 400:
-                raise error_from(source.response.status_code, await source.response.aread())
-            # A reader keeps the newest id, so an event without its own repeats the one before.
-            last: str | None = after
-            async for event in source:
-                if event.event != "task":
-                    continue
-                fresh = event.id if event.id and event.id != last else None
-                last = event.id or last
-                yield TaskEvent(task=task_view(_object(json.loads(event.data))), id=fresh)
 
     async def save_result(self, task_id: str, path: str | Path, *, index: int = 0) -> Path:
         """
@@ -429,30 +426,47 @@ class Client:
             raise ResultGone(f"Task {task.id} has no file {index}.")
         target = Path(path)
         saving = Saving(target, task_id=task.id, file=file)
-        for attempt in range(_TRIES):
+        attempt = 0
+        while True:
+            http = await self._session()
             try:
-                await self._fetch(task.id, index, saving, etag=f'"{file.sha256}"')
+                await _fetch(http, task.id, index, saving, etag=f'"{file.sha256}"')
             except _BROKEN as error:
-                await self._lost(attempt, error)
+                await self._lost(http, attempt, error)
+                attempt += 1
             else:
                 break
         saving.finish()
         return target
 
-    async def _fetch(self, task_id: str, index: int, saving: Saving, *, etag: str) -> None:
-        if self._http is None:
-            await self.connect()
-        assert self._http is not None  # noqa: S101 connect sets it or raises
-        start = saving.have_bytes
-        headers = {"Range": f"bytes={start}-", "If-Range": etag} if start else {}
-        path = f"/task/{_segment(task_id)}/result"
-        async with self._http.stream("GET", path, params={"index": str(index)}, headers=headers) as response:
-            if response.status_code >= 400:
-                raise error_from(response.status_code, await response.aread())
-            resumed = response.status_code == 206
-            with saving.open(start=start if resumed else 0) as writer:
-                async for chunk in response.aiter_bytes():
-                    writer.write(chunk)
+
+async def _stream(http: httpx2.AsyncClient, path: str, after: str | None) -> AsyncIterator[TaskEvent]:
+    headers = {"Last-Event-ID": after} if after else {}
+    timeout = httpx2.Timeout(CALL_SECONDS, read=SILENCE_SECONDS)
+    async with http.sse(path, headers=headers, timeout=timeout) as source:
+        if source.response.status_code >= 400:
+            raise error_from(source.response.status_code, await source.response.aread())
+        # A reader keeps the newest id, so an event without its own repeats the one before.
+        last: str | None = after
+        async for event in source:
+            if event.event != "task":
+                continue
+            fresh = event.id if event.id and event.id != last else None
+            last = event.id or last
+            yield TaskEvent(task=task_view(_object(json.loads(event.data))), id=fresh)
+
+
+async def _fetch(http: httpx2.AsyncClient, task_id: str, index: int, saving: Saving, *, etag: str) -> None:
+    start = saving.have_bytes
+    headers = {"Range": f"bytes={start}-", "If-Range": etag} if start else {}
+    path = f"/task/{_segment(task_id)}/result"
+    async with http.stream("GET", path, params={"index": str(index)}, headers=headers) as response:
+        if response.status_code >= 400:
+            raise error_from(response.status_code, await response.aread())
+        resumed = response.status_code == 206
+        with saving.open(start=start if resumed else 0) as writer:
+            async for chunk in response.aiter_bytes():
+                writer.write(chunk)
 
 
 def _segment(text: str) -> str:

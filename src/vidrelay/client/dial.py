@@ -35,9 +35,12 @@ class ProvenBackend(httpcore2.AsyncNetworkBackend):
     Opens connections whose other end has proved that it is this relay.
     """
 
-    def __init__(self, beacon: Beacon) -> None:
+    def __init__(self, beacon: Beacon, *, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
+        """
+        Reach the relay of that `relay.json`; `network` opens the connections, by default the system's.
+        """
         self._beacon = beacon
-        self._backend = httpcore2.AnyIOBackend()
+        self._backend = network or httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
