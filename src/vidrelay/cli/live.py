@@ -119,6 +119,7 @@ class Live(Quiet):
         self._screen = screen
         self._clock = SystemClock()
         self._began: dict[str, float] = {}
+        self._heard: dict[str, float] = {}
         # What can be drawn depends on the moment (the spinner turns), so it is asked for again at each refresh.
         self._live = RichLive(console=screen, get_renderable=self._drawn, refresh_per_second=8, transient=True)
 
@@ -143,7 +144,8 @@ class Live(Quiet):
             self._tasks.pop(task.id, None)
             self._live.console.print(f"{task.id}  {stage(task)}  {shortened(task.prompt, 40)}")
             return
-        self._began.setdefault(task.id, self._clock.monotonic())
+        now = self._heard[task.id] = self._clock.monotonic()
+        self._began.setdefault(task.id, now)
         self._tasks[task.id] = task
 
     def _drawn(self) -> "RenderableType":
@@ -154,6 +156,7 @@ class Live(Quiet):
 
         grid = Table.grid(padding=(0, 1))
         room = max(3, self._screen.height - 2)
+        now = self._clock.monotonic()
         for task in list(self._tasks.values())[:room]:
             bar = ProgressBar(total=1.0, completed=task.progress or 0.0, width=24, pulse=task.progress is None)
             waiting = task.state in (State.QUEUED, State.UNCERTAIN)
@@ -162,7 +165,7 @@ class Live(Quiet):
                 Text(stage(task), style="yellow" if waiting else "bold"),
                 Text("") if waiting else bar,
                 Text(percent(task)),
-                Text(left(task) or span(self._clock.monotonic() - self._began[task.id]), style="dim"),
+                Text(left(task, since=now - self._heard[task.id]) or span(now - self._began[task.id]), style="dim"),
             ]
             if self._named:
                 cells += [Text(task.id, style="dim"), Text(shortened(task.prompt, 30), style="dim")]

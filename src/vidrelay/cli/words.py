@@ -62,15 +62,18 @@ def cancelled(task: TaskView) -> str:
     return _CANCEL[task.cancel] if task.cancel else "not cancelled"
 
 
-def left(task: TaskView) -> str:
+def left(task: TaskView, *, since: float = 0.0) -> str:
     """
-    The time left, or nothing where it is not known.
+    The time left, or nothing where it is not known; `since`: seconds since the relay told this.
     """
     if task.eta is None or task.ended:
         return ""
-    if task.eta.high - task.eta.low > 1:
-        return f"about {span(task.eta.seconds)} left ({span(task.eta.low)} to {span(task.eta.high)})"
-    return f"about {span(task.eta.seconds)} left"
+    seconds, low, high = (max(0.0, part - since) for part in (task.eta.seconds, task.eta.low, task.eta.high))
+    if high <= 0:
+        return "any moment now"
+    if high - low > 1:
+        return f"about {span(seconds)} left ({span(low)} to {span(high)})"
+    return f"about {span(seconds)} left"
 
 
 def percent(task: TaskView) -> str:

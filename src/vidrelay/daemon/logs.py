@@ -2,6 +2,7 @@
 What the relay logs, and where: event names and known fields, in a file of the state directory that turns over.
 """
 
+import contextlib
 import logging
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 
 MAX_BYTES = 5_000_000
 KEPT_FILES = 3
+KEPT_STARTS = 3
 
 _TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]+|(?i:bearer|key|token)\s+[A-Za-z0-9._~+/-]{8,}=*")
 _QUERY = re.compile(r"(https?://[^\s?#\"']+)[?#][^\s\"']*")
@@ -28,10 +30,21 @@ def log_to(state_dir: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
     handler = _PrivateFile(directory / "relay.log", maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
     handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    _forget_starts(directory)
     logger = logging.getLogger("vidrelay")
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False
+
+
+def _forget_starts(directory: Path) -> None:
+    """
+    Keep the last words of the newest detached starts only (`client/start.py` writes one file for each).
+    """
+    with contextlib.suppress(OSError):
+        starts = sorted(directory.glob("start-*.log"), key=lambda path: path.lstat().st_mtime)
+        for path in starts[:-KEPT_STARTS]:
+            path.unlink(missing_ok=True)
 
 
 class _PrivateFile(RotatingFileHandler):
