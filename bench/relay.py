@@ -27,7 +27,7 @@ default_account = "bench"
 provider = "openai"
 key_file = "{key}"
 base_url = "http://127.0.0.1:{port}/v1"
-window = { slow = 1, "*" = 1 }
+window = {{ slow = 1, "*" = 1 }}
 """
 
 

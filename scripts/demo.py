@@ -28,14 +28,20 @@ CLIP = HOME / "clip.mp4"
 
 WANTED = {
     "account": "preview",
-    "prompt": "A paper boat leaves the harbour at dawn, gulls overhead, the camera rising slowly",
+    "prompt": "A paper boat leaves the harbour at dawn, gulls overhead",
     "aspectRatio": "16:9",
     "resolution": "720p",
     "duration": 4,
     "seed": 7,
 }
+# The built-in renderer may be asked often, so that there is something to watch; a provider is asked every 2 to 15 s.
+SETTINGS = """\
+[poll]
+first = "0.5s"
+factor = 1.0
+"""
 PATIENCE_SECONDS = 120.0
-BAR = 24
+BAR = 20
 
 
 class NotSo(Exception):
@@ -61,6 +67,7 @@ def relay() -> Iterator[dict[str, Any]]:
     HOME.mkdir()
     settings = HOME / "vidrelay.toml"
     settings.touch(mode=0o600)
+    settings.write_text(SETTINGS)
     environment = os.environ | {"VIDRELAY_STATE_DIR": str(STATE), "VIDRELAY_CONFIG": str(settings)}
     with (HOME / "relay.log").open("w") as log:
         process = subprocess.Popen(
@@ -93,7 +100,7 @@ async def click_three_times(app: httpx2.AsyncClient) -> str:
     """
     Send the same request three times at once; the id of the one task they made.
     """
-    print(f'\n"{WANTED["prompt"]}", clicked three times at once:')
+    print(f'\n"{WANTED["prompt"]}"\nclicked three times at once:')
     answers = await asyncio.gather(*(app.post("/generate", json=WANTED) for _ in range(3)))
     for answer in answers:
         claim(answer.status_code in (200, 202), f"POST /generate answered {answer.status_code}: {answer.text}")
@@ -123,18 +130,18 @@ def stage(task: dict[str, Any]) -> str:
     """
     One line on where the task stands.
     """
-    words = [f"{task['state']:<12}"]
+    words = [f"{task['state']:<11}"]
     if task["ahead"] is not None:
         words.append("next in line" if task["ahead"] == 0 else f"{task['ahead']} ahead")
     if task["state"] == "running":
-        words.append(f"{task['remoteState'] or '':<8}")
+        words.append(f"{task['remoteState'] or '':<7}")
     if task["progress"] is not None:
         words.append(f"{bar(task['progress'])} {task['progress']:4.0%}")
     if task["eta"] is not None:
-        words.append(f"about {task['eta']['seconds']:.0f} s left")
+        words.append(f" about {task['eta']['seconds']:.0f} s left")
     if task["blocked"] is not None:
         words.append(f"waits for {task['blocked']['reason']}")
-    return "  ".join(words).rstrip()
+    return " ".join(words).rstrip()
 
 
 def bar(share: float) -> str:
@@ -200,8 +207,10 @@ async def ask_again(app: httpx2.AsyncClient, task: dict[str, Any]) -> None:
     stats = (await app.get("/stats")).json()
     claim(stats["remoteCreates"] == 1, f"{stats['remoteCreates']} remote creates were made instead of one")
     print(f"\nAsked again: answered from the cache in {1000 * took:.0f} ms")
-    print(f"Submits {stats['submits']}, deduped {stats['deduped']}, from the cache {stats['cacheHits']}: ", end="")
-    print(f"created once, {stats['remoteCreates']} paid call")
+    print(
+        f"In all: {stats['submits']} submits, {stats['deduped']} deduped, {stats['cacheHits']} from the cache, ", end=""
+    )
+    print(f"{stats['remoteCreates']} create call")
 
 
 def segments(timings: dict[str, float | None]) -> None:

@@ -15,9 +15,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PICTURE = Path(__file__).with_name("demo.png")
-FRAMES = 9
-COLUMNS = 3
-FRAME_WIDTH = 300
+FRAMES = 4
+FRAME_WIDTH = 270
 GAP = 8
 MARGIN = 20
 SIZE = 13
@@ -66,10 +65,9 @@ def draw(lines: list[str], pictures: list[Image.Image], font: ImageFont.FreeType
     """
     cell = font.getlength("m")
     text_width = round(max(map(len, lines)) * cell)
-    rows = -(-len(pictures) // COLUMNS)
-    frame_height = pictures[0].height
-    width = MARGIN + text_width + 2 * MARGIN + COLUMNS * (FRAME_WIDTH + GAP) - GAP + MARGIN
-    height = 2 * MARGIN + max(len(lines) * LEADING, rows * (frame_height + GAP))
+    column_height = len(pictures) * (pictures[0].height + GAP) - GAP
+    width = text_width + FRAME_WIDTH + 3 * MARGIN
+    height = 2 * MARGIN + max(len(lines) * LEADING, column_height)
     picture = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(picture)
     for n, line in enumerate(lines):
@@ -77,11 +75,10 @@ def draw(lines: list[str], pictures: list[Image.Image], font: ImageFont.FreeType
         for column, letter in enumerate(line):
             place = (MARGIN + column * cell, MARGIN + n * LEADING)
             pen.text(place, letter, font=font, fill=BAR if letter in "█░▏" else colour)
-    left = MARGIN + text_width + 2 * MARGIN
-    top = (height - rows * (frame_height + GAP) + GAP) // 2
-    for n, frame in enumerate(pictures):
-        row, column = divmod(n, COLUMNS)
-        picture.paste(frame, (left + column * (FRAME_WIDTH + GAP), top + row * (frame_height + GAP)))
+    top = (height - column_height) // 2
+    for frame in pictures:
+        picture.paste(frame, (text_width + 2 * MARGIN, top))
+        top += frame.height + GAP
     return picture
 
 
