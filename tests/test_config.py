@@ -37,6 +37,7 @@ learned = false
 not_found_grace = "90s"
 [cache]
 max_bytes = "2GiB"
+min_free = "300MB"
 max_age = "12h"
 [network]
 proxy = "http://127.0.0.1:7890"
@@ -80,6 +81,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     assert config.policy.poll.first == 3
     assert config.policy.poll.factor == 2
     assert config.policy.cache.max_bytes == 2 * 1024**3
+    assert config.policy.cache.min_free_bytes == 300 * 1000**2
     assert config.policy.cache.max_age == timedelta(hours=12)
     assert config.network.proxy == "http://127.0.0.1:7890"
     assert config.network.fake_ip

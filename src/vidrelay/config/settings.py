@@ -200,13 +200,22 @@ def _poll(table: Table) -> PollPolicy:
     return policy
 
 
+def _bytes(table: Table, name: str, usual: int, *, low: int) -> int:
+    value = table.read(name, size)
+    if value is None:
+        return usual
+    if not low <= value <= 1000 * 1000**4:
+        table.fail(name, f"must be from {low // 1000**2}MB to 1000TB")
+    return value
+
+
 def _cache(table: Table) -> CachePolicy:
     usual = CachePolicy()
-    max_bytes = table.read("max_bytes", size)
-    if max_bytes is not None and not 1000**2 <= max_bytes <= 1000 * 1000**4:
-        table.fail("max_bytes", "must be from 1MB to 1000TB")
+    max_bytes = _bytes(table, "max_bytes", usual.max_bytes, low=1000**2)
+    min_free_bytes = _bytes(table, "min_free", usual.min_free_bytes, low=0)
     policy = CachePolicy(
-        max_bytes=usual.max_bytes if max_bytes is None else max_bytes,
+        max_bytes=max_bytes,
+        min_free_bytes=min_free_bytes,
         max_age=_span(table, "max_age", usual.max_age, low=timedelta(minutes=1), high=timedelta(days=36500)),
     )
     table.finish()
