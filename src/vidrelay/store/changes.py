@@ -4,6 +4,7 @@ What each change does to the database, inside the writer's transaction.
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, Lost, Saved, Started, advance
@@ -104,8 +105,13 @@ def _join(transaction: Transaction, task: Task) -> Admission:
 
 
 def _insert(transaction: Transaction, task: Task) -> Task:
-    transaction.insert("insert_task", **(rows.fixed_values(task) | rows.moving_values(task)))
-    return _log_and_move(transaction, task, "Created", task.version)
+    moving = rows.moving_values(task)
+    seq = transaction.insert("insert_task", **(rows.fixed_values(task) | moving)) or 0
+    event_id = _log(transaction, task, moving, "Created", task.version)
+    transaction.change("note_event", seq=seq, event_id=event_id)
+    added = replace(task, seq=seq, event_id=event_id)
+    transaction.tell(added)
+    return added
 
 
 def take_place(
@@ -130,7 +136,11 @@ def save(transaction: Transaction, task: Task, event: Event, *, expected_version
     """
     Save a task that `advance` has moved (port Store).
     """
-    saved = _log_and_move(transaction, task, type(event).__name__, expected_version)
+    moving = rows.moving_values(task)
+    event_id = _log(transaction, task, moving, type(event).__name__, expected_version)
+    ((seq, joins),) = transaction.rows("move_task", event_id=event_id, **moving)
+    saved = replace(task, seq=seq, event_id=event_id, joins=joins)
+    transaction.tell(saved)
     if isinstance(event, Saved):
         transaction.change("add_result", **rows.result_values(task))
         transaction.count(bytesDownloaded=sum(file.size_bytes for file in task.files))
@@ -143,27 +153,23 @@ def save(transaction: Transaction, task: Task, event: Event, *, expected_version
     return saved
 
 
-def _log_and_move(transaction: Transaction, task: Task, name: str, expected_version: int) -> Task:
+def _log(transaction: Transaction, task: Task, moving: dict[str, Any], name: str, expected_version: int) -> int:
     """
-    Write the entry of the log and the task as it is then.
+    Write the entry of the log, if the stored task is at the expected version; returns its number.
     """
-    values = rows.moving_values(task)
     event_id = transaction.insert(
         "log_event",
         id=task.id,
         version=task.version,
         name=name,
         at=rows.to_number(task.updated_at),
-        moving=values["moving"],
+        moving=moving["moving"],
         expected_version=expected_version,
     )
     if event_id is None:
         current = reads.get(transaction, task.id)
         raise StaleTask(f"task {task.id} is at version {current.version}, not {expected_version}")
-    ((seq, joins),) = transaction.rows("move_task", event_id=event_id, **values)
-    moved = replace(task, seq=seq, event_id=event_id, joins=joins)
-    transaction.tell(moved)
-    return moved
+    return event_id
 
 
 def set_pause(transaction: Transaction, account: str, pause: Pause | None) -> None:

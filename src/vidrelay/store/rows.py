@@ -75,17 +75,14 @@ def optional_number(instant: datetime | None) -> int | None:
     return None if instant is None else to_number(instant)
 
 
-def dumps(value: Any) -> str:
-    """
-    JSON as it is kept: compact, ASCII, any mapping as an object.
-    """
-    return json.dumps(value, separators=(",", ":"), default=_mapping)
-
-
 def _mapping(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} cannot be stored")
+
+
+dumps = json.JSONEncoder(separators=(",", ":"), default=_mapping).encode
+"""JSON as it is kept: compact, ASCII, any mapping as an object."""
 
 
 class Codec(Generic[R]):

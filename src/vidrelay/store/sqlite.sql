@@ -24,6 +24,10 @@ UPDATE tasks SET
 WHERE id = :id
 RETURNING seq, joins;
 
+-- name: note_event
+-- nothing -> queued: its first entry in the log
+UPDATE tasks SET event_id = :event_id WHERE seq = :seq;
+
 -- name: trim_log
 -- forget the oldest entries of the log
 DELETE FROM events WHERE id <= :last;
