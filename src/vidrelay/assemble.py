@@ -120,11 +120,13 @@ async def assembled(
     clock = SystemClock()
     adapters = {account.name: adapter_for(account, environ) for account in config.accounts}
     files = LocalFiles(state_dir / "cache")
-    assets = LocalAssets(state_dir / "assets")
     slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
     async with AsyncExitStack() as stack:
         store = await SqliteStore.open(state_dir / "relay.db")
         stack.push_async_callback(store.aclose)
+        assets = LocalAssets(
+            state_dir / "assets", store, forbidden=_own_files(config, state_dir), has_room=_has_room(state_dir)
+        )
         plans = []
         for account in config.accounts:
             adapter = adapters[account.name]
@@ -172,6 +174,14 @@ def _studio(state_dir: Path, assets: LocalAssets, clock: Clock) -> Transport:
     from vidrelay.providers.preview.studio import PreviewStudio  # noqa: PLC0415 only where it is wanted
 
     return PreviewStudio(scratch=state_dir / "preview", asset_path=assets.location, clock=clock)
+
+
+def _own_files(config: Config, state_dir: Path) -> list[Path]:
+    """
+    What no app may name as a picture: the state directory and every key file.
+    """
+    keys = [account.key for account in config.accounts if account.key is not None]
+    return [state_dir, *(Path(key.name).expanduser() for key in keys if key.kind == "file")]
 
 
 def _has_room(directory: Path) -> Callable[[int], bool]:
