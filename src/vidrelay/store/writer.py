@@ -3,17 +3,18 @@ The one thread that writes: it takes all waiting changes into one transaction an
 
 Theory of operation. Each change runs in a savepoint, so that one that fails takes back its own work only. The commit
 costs one wait for the disk, however many changes share it; those that come meanwhile wait for the next. After a
-commit one call goes to the event loop, which tells the listener each changed task and then answers the callers, all
-in the order of the commit. Changes that came to nothing are answered without a commit.
+commit the event loop tells the listener each changed task and then answers the callers, all in the order of the
+commit. Changes that came to nothing are answered without a commit. What waits is kept on the loop and the thread is
+reached through the loop's `run_in_executor` alone, so a loop that runs such work itself has a store without threads.
 """
 
 import asyncio
 import logging
-import queue
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -145,17 +146,17 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection, counters: Counters, *, tell: Callable[[Task], None]) -> None:
         """
-        Start the thread; `tell` is called on the running event loop for each task that a commit has changed.
+        Write for the running event loop, on which `tell` is called for each task that a commit has changed.
         """
         self._connection = connection
         self._counters = counters
         self._tell = tell
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vidrelay-store-writer")
+        self._waiting: list[_Job[Any]] = []
+        self._committing = False
         self._closing = False
         self._closed: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._work, name="vidrelay-store-writer", daemon=True)
-        self._thread.start()
 
     async def run(self, operation: Callable[[Transaction], T]) -> T:
         """
@@ -169,7 +170,8 @@ class Writer:
         if self._closing:
             raise StoreError("the store is closed")
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(operation=operation, answer=answer))
+        self._waiting.append(_Job(operation=operation, answer=answer))
+        self._begin()
         return await answer
 
     async def aclose(self) -> None:
@@ -178,36 +180,35 @@ class Writer:
         """
         if not self._closing:
             self._closing = True
-            self._jobs.put(None)
+            self._begin()
         await asyncio.shield(self._closed)
-        self._thread.join()
 
-    def _work(self) -> None:
-        more = True
-        while more:
-            jobs, more = self._collect()
-            if jobs:
-                told = self._commit(jobs)
-                self._loop.call_soon_threadsafe(self._deliver, jobs, told)
+    def _begin(self) -> None:
+        """
+        Commit what waits, unless a commit is under way: then that goes on with it. After the last one, close.
+        """
+        if self._committing:
+            return
+        if self._waiting:
+            jobs, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+            self._committing = True
+            work = self._loop.run_in_executor(self._thread, self._commit, jobs)
+            work.add_done_callback(lambda done: self._deliver(jobs, done.result()))
+        elif self._closing and not self._closed.done():
+            self._committing = True
+            work = self._loop.run_in_executor(self._thread, self._finish)
+            work.add_done_callback(lambda done: self._close(done.exception()))
+
+    def _finish(self) -> None:
         self._flush()
         self._connection.close()
-        self._loop.call_soon_threadsafe(self._closed.set_result, None)
 
-    def _collect(self) -> tuple[list[_Job[Any]], bool]:
-        """
-        Wait for a job and take those that wait with it; False when there will be no more.
-        """
-        jobs: list[_Job[Any]] = []
-        job = self._jobs.get()
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == MAX_GROUP:
-                return jobs, True
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return jobs, True
-        return jobs, False
+    def _close(self, error: BaseException | None) -> None:
+        self._thread.shutdown()
+        if error is None:
+            self._closed.set_result(None)
+        else:
+            self._closed.set_exception(error)
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[Task]:
         """
@@ -283,8 +284,10 @@ class Writer:
 
     def _deliver(self, jobs: list[_Job[Any]], told: list[Task]) -> None:
         """
-        Tell what was committed, then answer, on the event loop.
+        Go on with what has come meanwhile, tell what was committed, then answer, on the event loop.
         """
+        self._committing = False
+        self._begin()
         for task in told:
             try:
                 self._tell(task)
