@@ -196,8 +196,8 @@ class Writer:
             work.add_done_callback(lambda done: self._deliver(jobs, done.result()))
         elif self._closing and not self._closed.done():
             self._committing = True
-            work = self._loop.run_in_executor(self._thread, self._finish)
-            work.add_done_callback(lambda done: self._close(done.exception()))
+            ending = self._loop.run_in_executor(self._thread, self._finish)
+            ending.add_done_callback(lambda done: self._close(done.exception()))
 
     def _finish(self) -> None:
         self._flush()
