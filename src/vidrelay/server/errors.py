@@ -29,6 +29,7 @@ STATUSES: dict[str, tuple[int, str]] = {
     "unknown_task": (404, "Unknown task"),
     "idempotency_conflict": (409, "Idempotency conflict"),
     "wrong_state": (409, "Wrong state"),
+    "duplicate_remote": (409, "Duplicate remote job"),
     "illegal_transition": (409, "Illegal transition"),
     "result_gone": (410, "Result gone"),
     "too_large": (413, "Too large"),

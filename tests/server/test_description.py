@@ -1,0 +1,106 @@
+"""
+The description of the API says what the API does, and odd calls made from it find no 500.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from fake_relay import LOST, FakeRelay
+from hypothesis import HealthCheck, settings
+from loopback import TOKEN, app_of, listen
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from vidrelay.core.lifecycle import Started
+from vidrelay.server.app import routes
+from vidrelay.server.openapi import CALLS, describe
+from vidrelay.server.serve import serve
+from vidrelay.testing.clock import FakeClock
+
+SCHEMA = schemathesis.openapi.from_dict(describe("1.2.3")).exclude(path_regex="/events$|^/proof$")
+
+
+def test_every_route_is_described_and_nothing_else():
+    endpoints = routes(
+        FakeRelay(Path()),
+        token=lambda: TOKEN,
+        port=1,
+        instance="i",
+        version="1",
+        clock=FakeClock(),
+        shutdown=lambda: None,
+        stop_streams=asyncio.Event(),
+    )
+    assert [(endpoint.method, endpoint.path) for endpoint in endpoints] == list(CALLS)
+
+
+def test_every_route_and_header_of_the_page_is_in_the_reference():
+    page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+    for (method, path), told in CALLS.items():
+        assert f"`{method} {path}" in page, (method, path)
+        for parameter in told.parameters:
+            assert re.search(rf"\b{parameter['name']}\b", page), parameter["name"]
+
+
+def test_the_description_is_served_as_it_is(base_url):
+    import requests
+
+    answer = requests.get(f"{base_url}/openapi.json", headers={"X-Local-Token": TOKEN}, timeout=5)
+    assert answer.json() == describe("1.2.3")
+
+
+class ImpatientRelay(FakeRelay):
+    """
+    Answers those who wait at once.
+    """
+
+    async def wait(self, task_id, *, seconds, seen=None):
+        return await self.get(task_id)
+
+
+@pytest.fixture(scope="module")
+def base_url(tmp_path_factory) -> Iterator[str]:
+    """
+    A relay served from a thread of its own, since schemathesis calls it from this one.
+    """
+    sock = listen()
+    port = sock.getsockname()[1]
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    def run() -> None:
+        relay = ImpatientRelay(tmp_path_factory.mktemp("cache"))
+        for number in range(3):
+            relay.make(f"prompt {number}")
+        relay.finish("t1")
+        relay.move("t2", Started(submission_key="k"), LOST)
+        app = app_of(relay, port, FakeClock(), stop, [])
+        loop.run_until_complete(serve(app, sock, stop=stop, ready=started.set, grace=1))
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait(5)
+    yield f"http://127.0.0.1:{port}"
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(10)
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_odd_calls_are_answered_as_described(case, base_url):
+    """
+    No 500, no undocumented status, no answer of another shape.
+    """
+    # A schema cannot say which accounts exist or what is a picture, so a valid call may still be refused.
+    case.call_and_validate(
+        base_url=base_url,
+        headers={"X-Local-Token": TOKEN},
+        timeout=10,
+        excluded_checks=[positive_data_acceptance],
+    )
