@@ -283,3 +283,12 @@ async def test_beginning_a_part_can_be_cancelled_without_a_leftover(files: Local
     if not isinstance(outcome, asyncio.CancelledError):
         await outcome.discard()
     assert not root.exists() or names(root) == set()
+
+
+async def test_a_part_that_somebody_altered_is_not_gone_on_with(files: LocalFiles, root: Path) -> None:
+    part = await files.part(NAME)
+    await part.write(b"first")
+    (root / FINGERPRINT / "tsk_1-0.part").write_bytes(b"other bytes")
+    with pytest.raises(DiskFull):
+        await part.write(b"second")
+    assert names(root) == set()

@@ -32,7 +32,8 @@ _EXTENSION = re.compile(r"[a-z0-9]{1,8}", re.ASCII)
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}-[0-9]{1,4}\.[a-z0-9]{1,8}", re.ASCII)
 _MAX_INDEX = 9999
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_REOPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_CREATE = _REOPEN | os.O_CREAT | os.O_EXCL
 
 
 class LocalFiles:
@@ -126,11 +127,11 @@ class LocalFiles:
                 raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
         path = folder / f"{stem}.part"
         try:
-            descriptor = os.open(path, _CREATE, 0o600)
+            os.close(os.open(path, _CREATE, 0o600))
         except FileExistsError:
             path.unlink()
-            descriptor = os.open(path, _CREATE, 0o600)
-        return _LocalPart(path, name, os.fdopen(descriptor, "w+b", buffering=0), lambda: self._parts.discard(stem))
+            os.close(os.open(path, _CREATE, 0o600))
+        return _LocalPart(path, name, lambda: self._parts.discard(stem))
 
     def _sweep(self, known: frozenset[str], writing: frozenset[str]) -> int:
         deleted = 0
@@ -152,13 +153,15 @@ class LocalFiles:
 class _LocalPart:
     """
     A result being written, hashed on its way (fills port PartFile).
+
+    The file is open only while it is worked on, so that a fetch which is never gone on with holds nothing.
     """
 
-    def __init__(self, path: Path, name: ResultName, file: BinaryIO, ended: Callable[[], None]) -> None:
+    def __init__(self, path: Path, name: ResultName, ended: Callable[[], None]) -> None:
         self._path = path
         self._name = name
-        self._file = file
-        self._ended = ended
+        self._on_end = ended
+        self._ended = False
         self._hash = hashlib.sha256()
         self._size = 0
 
@@ -174,7 +177,11 @@ class _LocalPart:
             raise _disk_trouble(exc) from exc
 
     async def inspect(self, look: Callable[[BinaryIO], T]) -> T:
-        return await _to_end(lambda: self._inspect(look))
+        try:
+            return await _to_end(lambda: self._inspect(look))
+        except OSError as exc:
+            await self.discard()
+            raise _disk_trouble(exc) from exc
 
     async def commit(self, *, extension: str, media_type: str) -> FileRef:
         if _EXTENSION.fullmatch(extension) is None or extension == "part":
@@ -185,7 +192,6 @@ class _LocalPart:
         except OSError as exc:
             await self.discard()
             raise _disk_trouble(exc) from exc
-        self._ended()
         return FileRef(
             index=self._name.index,
             path=f"{self._name.fingerprint}/{path.name}",
@@ -195,41 +201,50 @@ class _LocalPart:
         )
 
     async def discard(self) -> None:
-        if not self._file.closed:
-            await _to_end(self.remove)
-        self._ended()
+        await _to_end(self.remove)
+
+    def remove(self) -> None:
+        if not self._ended:
+            self._end()
+            self._path.unlink(missing_ok=True)
+            _remove_if_empty(self._path.parent)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._on_end()
+
+    def _open(self) -> BinaryIO:
+        file = os.fdopen(os.open(self._path, _REOPEN), "r+b", buffering=0)
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size != self._size:
+            file.close()
+            raise OSError(errno.EIO, "the part file is not as it was left")
+        return file
 
     def _append(self, chunk: bytes) -> None:
-        left = memoryview(chunk)
-        while left:
-            left = left[self._file.write(left) :]
+        with self._open() as file:
+            file.seek(0, os.SEEK_END)
+            left = memoryview(chunk)
+            while left:
+                left = left[file.write(left) :]
         self._hash.update(chunk)
         self._size += len(chunk)
 
     def _inspect(self, look: Callable[[BinaryIO], T]) -> T:
-        self._file.seek(0)
-        try:
-            return look(self._file)
-        finally:
-            self._file.seek(0, os.SEEK_END)
+        with self._open() as file:
+            return look(file)
 
     def _publish(self, path: Path) -> None:
-        os.fsync(self._file.fileno())
-        if os.fstat(self._file.fileno()).st_size != self._size:
-            raise OSError(errno.EIO, "the file on the disk is not as long as what was written")
-        self._file.close()
+        with self._open() as file:
+            os.fsync(file.fileno())
+        self._path.replace(path)
+        self._end()
         try:
-            self._path.replace(path)
             _sync_folder(path.parent)
             _sync_folder(path.parent.parent)
         except OSError:
-            self._path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             raise
-
-    def remove(self) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
-        _remove_if_empty(self._path.parent)
 
 
 async def _to_end(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
