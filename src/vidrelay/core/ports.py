@@ -597,6 +597,9 @@ class PartFile(Protocol):
     async def inspect(self, look: Callable[[BinaryIO], T]) -> T:
         """
         Let `look` read what has been written, from the start, in a thread.
+
+        Raises:
+            DiskFull: The disk did not give it back.
         """
         ...
 
