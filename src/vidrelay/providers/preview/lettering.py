@@ -66,7 +66,9 @@ class Lettering:
         """
         done: list[str] = []
         line = ""
-        for piece in _pieces(" ".join(text.split())):
+        # No letter is narrower than a tenth of its height: what cannot be shown is not measured.
+        most = int(room * (lines + 1) / self.size * 10) + 1
+        for piece in _pieces(" ".join(text[:most].split())):
             if self.width((line + piece).rstrip()) <= room or not line.strip():
                 line += piece
                 while self.width(line) > room:
@@ -110,10 +112,11 @@ class Lettering:
             yield run, self._font(run[-1])
 
     def _fitting(self, line: str, room: float) -> int:
-        cut = len(line)
-        while cut > 1 and self.width(line[:cut]) > room:
-            cut -= 1
-        return cut
+        cut, wide = 0, 0.0
+        while cut < len(line) and wide <= room:
+            wide += self._advance(line[cut])
+            cut += 1
+        return max(1, cut - 1)
 
     def _advance(self, letter: str) -> float:
         font = self._font(letter)
