@@ -243,7 +243,7 @@ async def test_a_silent_server_ends_at_the_total_time_and_may_have_got_it(tmp_pa
 
     async with http_server(silent) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TransportError) as failed:
-            await call(transport, create(server), timeout=0.1)
+            await call(transport, create(server), timeout=0.5)
     assert (failed.value.maybe_sent, len(server.requests)) == (True, 1)
 
 

@@ -84,7 +84,7 @@ class HttpTransport:
         self._proxy = None if proxy is None else _read_proxy(proxy)
         self._vetted = VettedDialer(gate, network, count)
         self._to_proxy = CountedDialer(network, count)
-        self._pools: dict[tuple[_Kind, bool], httpcore2.AsyncConnectionPool] = {}
+        self._pools: dict[tuple[_Kind, bool, bool], httpcore2.AsyncConnectionPool] = {}
         self._opening = asyncio.Lock()  # guards _pools
 
     def send(self, request: HttpRequest, *, timeout: float) -> AbstractAsyncContextManager[Reply]:
@@ -138,7 +138,9 @@ class HttpTransport:
         elif request.body is not None:
             content = request.body
             headers.append((b"Content-Length", b"%d" % len(request.body)))
-        pool = await self._pool(_kind(request, target), direct=self._proxy is None or target.direct)
+        pool = await self._pool(
+            _kind(request, target), tls=target.scheme == "https", direct=self._proxy is None or target.direct
+        )
         for may_repeat in (_only_reads(request), False):
             progress.sent = False
             call = httpcore2.Request(
@@ -186,12 +188,12 @@ class HttpTransport:
             headers.append((name.encode(), value.encode()))
         return headers
 
-    async def _pool(self, kind: _Kind, *, direct: bool) -> httpcore2.AsyncConnectionPool:
+    async def _pool(self, kind: _Kind, *, tls: bool, direct: bool) -> httpcore2.AsyncConnectionPool:
         async with self._opening:
-            pool = self._pools.get((kind, direct))
+            pool = self._pools.get((kind, tls, direct))
             if pool is None:
                 # Each pool has a context of its own: the engine writes the protocols it offers into it.
-                context = await asyncio.to_thread(tls_context, self._ca_file)
+                context = await asyncio.to_thread(tls_context, self._ca_file) if tls else None
                 pool = httpcore2.AsyncConnectionPool(
                     ssl_context=context,
                     proxy=None if direct else self._proxy,
@@ -201,7 +203,7 @@ class HttpTransport:
                     http2=kind is _Kind.POLL,
                     network_backend=self._vetted if direct else self._to_proxy,
                 )
-                self._pools[kind, direct] = pool
+                self._pools[kind, tls, direct] = pool
             return pool
 
 
