@@ -1,0 +1,533 @@
+"""
+The command line as people run it: real processes, a real relay, the preview provider or the pretend one.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vidrelay.client.beacon import Beacon, read_beacon, write_beacon
+
+pytestmark = pytest.mark.process
+
+PACE = '[poll]\nfirst = "0.2s"\ncap = "0.4s"\nnot_found_grace = "1s"\n'
+
+
+class Shell:
+    """
+    Runs commands on a state directory of their own, and ends every relay that they have started.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.config = folder / "vidrelay.toml"
+        self.configure("")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("VIDRELAY_")}
+        self.env |= {"VIDRELAY_CONFIG": str(self.config), "VIDRELAY_STATE_DIR": str(self.state), "PYTHONUTF8": "1"}
+        self.children: list[subprocess.Popen[str]] = []
+
+    def configure(self, text: str) -> None:
+        self.config.write_text(PACE + text)
+        self.config.chmod(0o600)
+
+    def run(self, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "vidrelay", *arguments]
+        return subprocess.run(
+            command, env=self.env, capture_output=True, text=True, timeout=seconds, cwd=self.folder, check=False
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "vidrelay", *arguments],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+        )
+        self.children.append(child)
+        return child
+
+    def serve(self, *arguments: str) -> subprocess.Popen[str]:
+        child = self.start("serve", *arguments)
+        assert "listening on" in first_line(child)
+        return child
+
+    def close(self) -> None:
+        beacon = read_beacon(self.state)
+        if beacon is not None and beacon.pid not in {child.pid for child in self.children}:
+            with_patience(lambda: not alive(beacon.pid) or os.kill(beacon.pid, signal.SIGTERM))
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.communicate()
+
+
+def first_line(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def with_patience(condition, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    found = Shell(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def provider(shell: Shell) -> Iterator[str]:
+    """
+    The pretend provider, started with `vidrelay simulate`; its base address.
+    """
+    child = shell.start("simulate", "--port", "0", "--queue-seconds", "0", "--run-seconds", "0.6")
+    url = first_line(child).split()[-1]
+    shell.configure(f'[accounts.main]\nprovider = "openai"\nbase_url = "{url}/v1"\nwindow = 2\n')
+    yield url
+    child.send_signal(signal.SIGTERM)
+
+
+# The main path
+
+
+def test_one_command_makes_a_clip_with_no_configuration_at_all(shell: Shell) -> None:
+    made = shell.run("generate", "A paper boat", "--duration", "1", "-o", "boat.mp4")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == "boat.mp4\n"
+    assert (shell.folder / "boat.mp4").read_bytes()[4:8] == b"ftyp"
+    assert "accepted for preview" in made.stderr
+    again = shell.run("generate", "A paper boat", "--duration", "1", "--json")
+    told = json.loads(again.stdout)
+    assert again.returncode == 0
+    assert told["fromCache"]
+    assert hashlib.sha256((shell.folder / "boat.mp4").read_bytes()).hexdigest() == told["result"]["files"][0]["sha256"]
+
+
+def test_without_a_place_to_save_the_cached_path_is_told(shell: Shell, provider: str) -> None:
+    made = shell.run("generate", "A fox")
+    assert made.returncode == 0, made.stderr
+    assert Path(made.stdout.strip()).is_file()
+    assert str(shell.state / "cache") in made.stdout
+
+
+def test_a_directory_gets_a_file_named_by_the_prompt(shell: Shell, provider: str) -> None:
+    made = shell.run("generate", "A Fox!", "-o", "out/")
+    assert re.fullmatch(r"out/a-fox-[0-9a-f]{8}\.mp4\n", made.stdout), made.stderr
+
+
+def test_no_wait_prints_the_id_and_the_task_can_be_collected(shell: Shell, provider: str) -> None:
+    made = shell.run("generate", "A fox", "--no-wait")
+    assert made.returncode == 0, made.stderr
+    task_id = made.stdout.strip()
+    watched = shell.run("watch", task_id)
+    assert watched.returncode == 0
+    assert watched.stdout == ""
+    saved = shell.run("result", task_id, "-o", "fox.mp4", "--json")
+    assert json.loads(saved.stdout) == {"taskId": task_id, "paths": ["fox.mp4"]}
+    shown = shell.run("show", task_id, "--json")
+    assert json.loads(shown.stdout)["state"] == "done"
+    listed = shell.run("tasks", "--json")
+    assert [task["taskId"] for task in json.loads(listed.stdout)["tasks"]] == [task_id]
+    assert task_id in shell.run("tasks").stderr
+
+
+def test_what_is_set_reaches_the_provider(shell: Shell, provider: str) -> None:
+    made = shell.run("generate", "A fox", "--set", "mood=calm", "--seed", "7", "--no-wait", "--json")
+    request = json.loads(made.stdout)["request"]
+    assert request["extra"] == {"mood": "calm"}
+    assert request["seed"] == 7
+
+
+def test_json_leaves_stdout_to_machines(shell: Shell, provider: str) -> None:
+    made = shell.run("generate", "A fox", "--json", "-o", "fox.mp4")
+    assert json.loads(made.stdout)["state"] == "done"
+    assert len(made.stdout.splitlines()) == 1
+    assert "fox.mp4" in made.stderr
+    for command in ("stats", "accounts", "doctor"):
+        found = shell.run(command, "--json")
+        assert found.returncode == 0
+        json.loads(found.stdout)
+
+
+# Exit statuses
+
+
+def test_a_failed_task_exits_1(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    httpx2.post(f"{provider}/_control", json={"fail_share": 1.0}, trust_env=False).raise_for_status()
+    made = shell.run("generate", "A fox", "--json")
+    assert made.returncode == 1
+    assert json.loads(made.stdout)["state"] == "failed"
+
+
+def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    told = {"faults": ["create-drop-after", "list-error=500:always"]}
+    httpx2.post(f"{provider}/_control", json=told, trust_env=False).raise_for_status()
+    made = shell.run("generate", "A fox", "--json")
+    assert made.returncode == 4, made.stderr
+    task_id = json.loads(made.stdout)["taskId"]
+    assert f"vidrelay resolve {task_id} --abandon" in made.stderr
+    assert shell.run("resolve", task_id, "--abandon").returncode == 0
+    assert shell.run("show", task_id).returncode == 1
+
+
+def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 60}, trust_env=False).raise_for_status()
+    task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
+    cancelled = shell.run("cancel", task_id, "--json")
+    assert cancelled.returncode == 0
+    assert json.loads(cancelled.stdout)["state"] == "cancelled"
+    assert shell.run("watch", task_id).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("generate",),
+        ("generate", "p", "--unheard"),
+        ("generate", "p", "--duration", "long"),
+        ("generate", "p", "--ref", "none.png"),
+        ("generate", "p", "--set", "x"),
+        ("resolve", "t"),
+        ("resolve", "t", "--retry", "--abandon"),
+        ("batch", "none.csv"),
+        ("serve", "--host", "0.0.0.0"),
+        ("serve", "--bind", "0.0.0.0"),
+        ("serve", "--port", "0"),
+        ("serve", "--idle-exit", "soon"),
+        ("nothing",),
+        ("tasks", "--state", "melted"),
+        ("--config", "none.toml", "serve"),
+    ],
+)
+def test_wrong_use_exits_2_and_starts_nothing(shell: Shell, arguments: tuple[str, ...]) -> None:
+    found = shell.run(*arguments)
+    assert found.returncode == 2, found.stderr
+    assert found.stdout == ""
+    assert found.stderr.strip()
+    assert not (shell.state / "relay.db").exists()
+
+
+@pytest.mark.parametrize("command", [("serve",), ("generate", "p")])
+def test_a_wrong_configuration_exits_2_with_its_line(shell: Shell, command: tuple[str, ...]) -> None:
+    shell.configure("[relay]\nhost = '0.0.0.0'\n")
+    found = shell.run(*command)
+    assert found.returncode == 2
+    assert "vidrelay.toml:6: relay.host" in found.stderr
+    assert "127.0.0.1 only" in found.stderr
+
+
+def test_a_request_for_no_account_is_refused_where_there_are_two(shell: Shell) -> None:
+    account = 'provider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    shell.configure(f"[accounts.a]\n{account}[accounts.b]\n{account}")
+    found = shell.run("generate", "A fox")
+    assert found.returncode == 2, found.stderr
+    assert "account" in found.stderr
+
+
+def test_an_unknown_task_exits_1(shell: Shell) -> None:
+    found = shell.run("show", "nobody")
+    assert found.returncode == 1
+    assert "vidrelay tasks" in found.stderr
+
+
+def test_a_damaged_database_exits_3_and_stays_as_it_is(shell: Shell) -> None:
+    shell.state.mkdir(mode=0o700)
+    (shell.state / "relay.db").write_bytes(b"not a database" * 1000)
+    found = shell.run("serve")
+    assert found.returncode == 3
+    assert (shell.state / "relay.db").read_bytes() == b"not a database" * 1000
+
+
+def test_a_taken_port_exits_3(shell: Shell, provider: str) -> None:
+    port = provider.rsplit(":", 1)[1]
+    found = shell.run("serve", "--port", port)
+    assert found.returncode == 3
+    assert f"Port {port} is taken" in found.stderr
+    assert not (shell.state / "relay.json").exists()
+
+
+# Interruption
+
+
+def on_terminal(shell: Shell, *arguments: str, until: bytes, then: bytes) -> tuple[int, str]:
+    """
+    Run a command on a terminal of its own; once `until` is seen, type `then`. Its exit status and all it wrote.
+    """
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(shell.folder)
+        os.execve(sys.executable, [sys.executable, "-m", "vidrelay", *arguments], shell.env | {"TERM": "xterm"})
+    seen, typed, deadline = b"", False, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 0.2)
+        if ready:
+            try:
+                chunk = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            seen += chunk
+        if not typed and until in seen:
+            typed = True
+            os.write(terminal, then)
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), seen.decode(errors="replace")
+
+
+def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(shell: Shell, provider: str) -> None:
+    status, seen = on_terminal(shell, "generate", "A fox", until="━".encode(), then=b"\x03")
+    assert status == 130, seen
+    assert "The task goes on." in seen
+    task_id = re.search(r"vidrelay watch (\S+)", seen)[1]
+    with_patience(lambda: json.loads(shell.run("show", task_id, "--json").stdout)["state"] == "done")
+
+
+def test_a_terminal_shows_stage_bar_and_end(shell: Shell, provider: str) -> None:
+    status, seen = on_terminal(shell, "generate", "A fox \x1b]0;owned\x07", until=b"\x00", then=b"")
+    assert status == 0, seen
+    assert "━" in seen
+    assert "generating" in seen or "provider's line" in seen
+    assert re.search(r"done in [0-9.]+ s", seen)
+    assert "\x1b]0;owned" not in seen
+
+
+def test_sigterm_drains_and_a_live_task_goes_on_in_the_next_life(shell: Shell, provider: str) -> None:
+    relay = shell.serve()
+    task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
+    relay.send_signal(signal.SIGTERM)
+    assert relay.wait(20) == 0
+    assert not (shell.state / "relay.json").exists()
+    assert shell.run("watch", task_id).returncode == 0
+
+
+def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) -> None:
+    child = shell.start("generate", "A fox", "-o", "fox.mp4")
+    with_patience(lambda: read_beacon(shell.state) is not None)
+    beacon = read_beacon(shell.state)
+    with_patience(lambda: '"running"' in shell.run("tasks", "--json").stdout)
+    os.kill(beacon.pid, signal.SIGKILL)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert out == "fox.mp4\n"
+
+
+# Batches
+
+
+def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    (shell.folder / "t.csv").write_text("prompt,seed,output\nA fox,1,fox.mp4\nA hen,2,\nA fox,1,\n")
+    first = shell.run("batch", "t.csv", "-o", "out", "--json")
+    assert first.returncode == 0, first.stderr
+    rows = [json.loads(line) for line in first.stdout.splitlines()]
+    assert [Path(row["paths"][0]).name for row in rows] == ["fox.mp4", "2-a-hen.mp4", "3-a-fox.mp4"]
+    (shell.folder / "out" / "fox.mp4").unlink()
+    second = shell.run("batch", "t.csv", "-o", "out")
+    assert second.returncode == 0, second.stderr
+    assert second.stdout.splitlines() == ["out/fox.mp4", "out/2-a-hen.mp4", "out/3-a-fox.mp4"]
+    ledger = httpx2.get(f"{provider}/_ledger", trust_env=False).json()
+    assert json.dumps(ledger).count('"create"') <= 2 or len(ledger.get("jobs", [])) == 2
+
+
+def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    httpx2.post(f"{provider}/_control", json={"faults": ["create-moderation"]}, trust_env=False).raise_for_status()
+    (shell.folder / "t.jsonl").write_text('{"prompt": "A fox"}\n{"prompt": "A hen"}\n')
+    found = shell.run("batch", "t.jsonl")
+    assert found.returncode == 1, found.stderr
+    assert len(found.stdout.splitlines()) == 1
+    again = shell.run("batch", "t.jsonl", "--retry-failed")
+    assert again.returncode == 0, again.stderr
+    assert len(again.stdout.splitlines()) == 2
+
+
+# Starts
+
+
+def test_of_twenty_starts_at_once_one_wins_and_the_others_say_where_it_is(shell: Shell) -> None:
+    children = [shell.start("serve") for _ in range(20)]
+    with_patience(lambda: sum(child.poll() is None for child in children) == 1, seconds=60)
+    winner = next(child for child in children if child.poll() is None)
+    url = first_line(winner).split()[-1]
+    for child in children:
+        if child is not winner:
+            assert child.returncode == 3
+            assert url in child.stderr.read()
+    winner.send_signal(signal.SIGINT)
+    assert winner.wait(20) == 0
+
+
+def test_of_five_commands_at_once_all_use_one_relay(shell: Shell, provider: str) -> None:
+    children = [shell.start("generate", "A fox", "--json") for _ in range(5)]
+    told = [json.loads(child.communicate(timeout=60)[0]) for child in children]
+    assert len({task["taskId"] for task in told}) == 1
+    assert [child.returncode for child in children] == [0] * 5
+
+
+def test_replace_takes_over_from_a_running_relay(shell: Shell) -> None:
+    first = shell.serve()
+    second = shell.serve("--replace")
+    assert first.wait(20) == 0
+    assert read_beacon(shell.state).pid == second.pid
+
+
+def test_a_lasting_relay_takes_over_from_one_that_leaves_when_idle(shell: Shell) -> None:
+    first = shell.serve("--idle-exit", "60s")
+    assert read_beacon(shell.state).idle_exit
+    second = shell.serve()
+    assert first.wait(20) == 0
+    assert not read_beacon(shell.state).idle_exit
+    second.send_signal(signal.SIGTERM)
+
+
+def test_an_idle_relay_leaves_by_itself(shell: Shell) -> None:
+    relay = shell.serve("--idle-exit", "1s")
+    assert relay.wait(20) == 0
+    assert not (shell.state / "relay.json").exists()
+
+
+def test_a_kept_token_and_port_stay(shell: Shell) -> None:
+    shell.configure('[relay]\ntoken = "keep"\n')
+    seen = set()
+    for _ in range(2):
+        relay = shell.serve()
+        beacon = read_beacon(shell.state)
+        seen.add((beacon.port, beacon.token))
+        relay.send_signal(signal.SIGTERM)
+        relay.wait(20)
+    assert len(seen) == 1
+
+
+def test_everything_in_the_state_directory_is_private_under_any_umask(shell: Shell, provider: str) -> None:
+    before = os.umask(0)
+    try:
+        made = shell.run("generate", "A fox")
+    finally:
+        os.umask(before)
+    assert made.returncode == 0, made.stderr
+    found = [path for path in shell.state.rglob("*") if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+    assert found == []
+
+
+def test_the_token_and_the_prompt_are_in_no_log_and_no_argument(shell: Shell, provider: str) -> None:
+    assert shell.run("generate", "canary prompt").returncode == 0
+    token = read_beacon(shell.state).token
+    logs = b"".join(path.read_bytes() for path in (shell.state / "logs").iterdir())
+    assert token.encode() not in logs
+    assert b"canary" not in logs
+    arguments = Path(f"/proc/{read_beacon(shell.state).pid}/cmdline").read_bytes()
+    assert token.encode() not in arguments
+
+
+async def test_a_stranger_on_the_old_port_gets_nothing_and_a_new_relay_is_started(shell: Shell) -> None:
+    heard = bytearray()
+
+    async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.extend(await reader.read(65536))
+        writer.close()
+
+    server = await asyncio.start_server(record, "127.0.0.1", 0)
+    shell.state.mkdir(mode=0o700)
+    token = "vrl_" + "c" * 43
+    stale = Beacon(
+        port=server.sockets[0].getsockname()[1],
+        token=token,
+        pid=os.getpid(),
+        version="0",
+        instance="old",
+        started_at="2026-11-30T12:00:00.000Z",
+    )
+    write_beacon(shell.state, stale)
+    async with server:
+        found = await asyncio.to_thread(shell.run, "generate", "A canary", "--duration", "1", "--no-wait")
+    assert found.returncode == 0, found.stderr
+    assert heard.startswith(b"POST /proof")
+    assert token.encode() not in heard
+    assert b"canary" not in heard
+    assert read_beacon(shell.state).instance != "old"
+
+
+@pytest.mark.parametrize("hint", [b"", b"{}", b"\xff\x00", b"[" * 9000, b"x" * 100_000])
+def test_a_garbled_relay_json_hinders_nobody(shell: Shell, hint: bytes) -> None:
+    shell.state.mkdir(mode=0o700)
+    (shell.state / "relay.json").write_bytes(hint)
+    (shell.state / "relay.json").chmod(0o600)
+    relay = shell.serve()
+    assert read_beacon(shell.state) is not None
+    relay.send_signal(signal.SIGTERM)
+    assert relay.wait(20) == 0
+
+
+# Doctor
+
+
+def test_doctor_finds_nothing_wrong_without_a_relay(shell: Shell) -> None:
+    found = shell.run("doctor")
+    assert found.returncode == 0, found.stderr
+    assert "none is running" in found.stderr
+    assert not shell.state.exists()
+
+
+def test_doctor_says_what_to_do_about_a_missing_key_and_a_dead_host(shell: Shell) -> None:
+    account = 'provider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    shell.configure(f'[accounts.a]\n{account}key_env = "NO_SUCH_KEY"\n')
+    found = shell.run("doctor", "--json")
+    assert found.returncode == 2
+    assert any("NO_SUCH_KEY" in one["detail"] for one in json.loads(found.stdout))
+    shell.configure(f"[accounts.a]\n{account}")
+    found = shell.run("doctor", "--json")
+    assert found.returncode == 3
+    assert any("cannot be reached" in one["detail"] for one in json.loads(found.stdout))
+    assert shell.run("doctor", "--offline").returncode == 0
+
+
+def test_doctor_names_the_line_of_a_wrong_configuration(shell: Shell) -> None:
+    shell.configure("[relay]\nunheard = 1\n")
+    found = shell.run("doctor")
+    assert found.returncode == 2
+    assert "vidrelay.toml:6" in found.stderr
+
+
+def test_doctor_sees_the_running_relay(shell: Shell) -> None:
+    shell.serve()
+    found = shell.run("doctor", "--offline")
+    assert found.returncode == 0
+    assert "running at http://127.0.0.1:" in found.stderr
