@@ -70,7 +70,6 @@ def heads(port: int) -> dict[str, bytes]:
         "endless method": b"G" * 1_000_000,
         "endless trailer": chunked + b"\r\n2\r\n{}\r\n0\r\nX: " + b"a" * 1_000_000,
         "endless chunk extension": chunked + b"\r\n2;" + b"a" * 1_000_000,
-        "trace": b"TRACE /health HTTP/1.1\r\n" + host + b"\r\n",
     }
 
 
@@ -87,6 +86,12 @@ async def test_what_is_no_good_http_is_refused_and_closed(served, name):
     assert spent < 1.0  # 0.1 when nothing else runs
     assert (await served.client.get("/health")).status_code == 200
     assert not served.relay.tasks
+
+
+async def test_trace_is_not_served_and_gives_nothing_back(served):
+    answer = await served.raw((served.head("TRACE /health HTTP/1.1") + "\r\n").encode(), seconds=0.3)
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert TOKEN.encode() not in answer
 
 
 async def test_a_refusal_of_the_parser_is_a_problem_with_the_security_headers(served):

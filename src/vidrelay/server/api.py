@@ -20,7 +20,7 @@ from vidrelay.server.answers import json_answer
 from vidrelay.server.bodies import MAX_ASSET_BYTES, stream_body
 from vidrelay.server.dispatch import Call
 from vidrelay.server.errors import Refusal
-from vidrelay.server.running import run_until
+from vidrelay.server.running import hang_up, run_until
 
 MAX_WAIT_SECONDS = 60
 DEFAULT_PAGE = 50
@@ -89,7 +89,8 @@ class TaskCalls:
         if seconds and not task.ended and (seen is None or seen is task.state) and not call.head:
             waiting = self._relay.wait(name, seconds=seconds, seen=seen or task.state)
             # A relay that stops answers those who wait with what is known, and does not keep them.
-            task = await run_until(waiting, self._stopping.wait()) or await self._relay.get(name)
+            cut = (self._stopping.wait(), hang_up(call.receive))
+            task = await run_until(waiting, *cut) or await self._relay.get(name)
         return json_answer(self.view(task))
 
     async def cancel(self, call: Call) -> ASGIApp:

@@ -73,7 +73,7 @@ async def stream_body(
 
 
 def _too_large(limit: int) -> Refusal:
-    return Refusal("too_large", f"The body is over {limit} bytes.", headers=CLOSE)
+    return Refusal("too_large", f"The body is over {limit} bytes.")
 
 
 def parse_json(data: bytes) -> Any:

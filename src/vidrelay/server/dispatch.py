@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, unquote
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.errors import InvalidRequest, VidrelayError
-from vidrelay.server.answers import CLOSE
 from vidrelay.server.bodies import MAX_JSON_BYTES, parse_json, read_body
 from vidrelay.server.errors import FORBIDDEN, ClientGone, Refusal, problem_answer
 
@@ -187,7 +186,7 @@ class Dispatcher:
             route, params = self._match(path)
         endpoint = route.endpoints.get(scope["method"])
         if endpoint is None:
-            allow = ((b"allow", route.allow), *CLOSE)
+            allow = ((b"allow", route.allow),)
             raise Refusal("method_not_allowed", f"This path does not take {scope['method'][:20]}.", headers=allow)
         return endpoint, params
 
@@ -203,7 +202,7 @@ class Dispatcher:
                     break
             else:
                 return route, params
-        raise Refusal("not_found", "There is nothing at this path.", headers=CLOSE)
+        raise Refusal("not_found", "There is nothing at this path.")
 
 
 async def _take_body(scope: Scope, receive: Receive, endpoint: Endpoint) -> Any:
@@ -241,8 +240,8 @@ def _has_header(scope: Scope, wanted: bytes) -> bool:
 def _check_type(scope: Scope, kind: Body) -> None:
     types = [value for name, value in scope["headers"] if name == b"content-type"]
     if _has_header(scope, b"content-encoding"):
-        raise Refusal("unsupported_media_type", "A body must come without Content-Encoding.", headers=CLOSE)
+        raise Refusal("unsupported_media_type", "A body must come without Content-Encoding.")
     wanted = _BYTES_TYPE if kind is Body.BYTES else _JSON_TYPE
     if len(types) > 1 or (types and not wanted.fullmatch(types[0].strip())):
         told = "image/* or application/octet-stream" if kind is Body.BYTES else "application/json in UTF-8"
-        raise Refusal("unsupported_media_type", f"The body must be {told}.", headers=CLOSE)
+        raise Refusal("unsupported_media_type", f"The body must be {told}.")

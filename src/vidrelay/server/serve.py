@@ -32,6 +32,7 @@ STALL_AT_STOP_SECONDS = 1.0
 FREE_CHUNKS = 1024
 LEAST_CHUNK_BYTES = 64
 MAX_SILENT_BYTES = 32 * 1024
+MAX_DISCARDED_BYTES = 96 * 1024 * 1024
 BACKLOG = 512
 
 
@@ -121,6 +122,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._chunks = 0
         self._body_bytes = 0
         self._silent_bytes = 0
+        self._discarded_bytes = 0
         self._served = False
         self._idle_since = self._stalled_since = self.loop.time()
 
@@ -188,6 +190,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         self._served = True
         self._idle_since = self.loop.time()
+        if self.expect_100_continue and self.cycle.more_body:
+            # Nobody asked for the body, so it is not known whether it will come or the next call.
+            self.transport.close()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -224,7 +229,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         super().on_message_begin()
         self._in_head, self._head_done = True, False
-        self._header_count = self._header_bytes = self._chunks = self._body_bytes = self._silent_bytes = 0
+        self._header_count = self._header_bytes = 0
+        self._chunks = self._body_bytes = self._silent_bytes = self._discarded_bytes = 0
         self._cancel_head_timer()
         self._arm_head_timer(HEADER_SECONDS)
 
@@ -289,10 +295,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """
-        A part of the body.
+        A part of the body. What comes after the answer is let pass, so that a client that sends all before it reads
+        gets to see the refusal; closing at once would reset the connection under it.
         """
         self._silent_bytes = 0
         self._body_bytes += len(body)
+        if self.idle:
+            self._discarded_bytes += len(body)
+            if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                raise self._unacceptable("too_large", "The body goes on and on.")
         super().on_body(body)
 
     # Refusing
@@ -314,7 +325,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True
             cycle.message_event.set()
-        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+        answered = cycle is not None and cycle.response_started
+        if not self.pipeline and (not answered or (cycle.response_complete and not cycle.more_body)):
             self.transport.write(_raw(self._refusal, self.server_state.default_headers))
         self.transport.close()
 
