@@ -179,17 +179,18 @@ class LocalAssets:
             async for chunk in chunks:
                 buffer += chunk
                 if len(buffer) >= WRITE_BYTES:
-                    self._require_room(len(buffer))
-                    await asyncio.to_thread(intake.write, bytes(buffer))
+                    await self._write(intake, bytes(buffer))
                     buffer.clear()
-            self._require_room(len(buffer))
-            await asyncio.to_thread(intake.write, bytes(buffer))
+            await self._write(intake, bytes(buffer))
             return await asyncio.to_thread(intake.close)
-        except BaseException as exc:
+        except BaseException:
             await asyncio.shield(asyncio.to_thread(intake.discard))
-            if isinstance(exc, OSError):
-                raise _trouble(exc) from exc
             raise
+
+    async def _write(self, intake: "_Intake", chunk: bytes) -> None:
+        if not self._has_room(len(chunk)):
+            raise DiskFull("There is too little room on the disk for the picture.")
+        await asyncio.to_thread(intake.write, chunk)
 
     async def _keep(self, taken: _Taken) -> Asset:
         """
@@ -277,10 +278,6 @@ class LocalAssets:
             case _:
                 raise UnsupportedMedia(f"The picture cannot be read: {told['detail']}.")
 
-    def _require_room(self, size_bytes: int) -> None:
-        if not self._has_room(size_bytes):
-            raise DiskFull("There is too little room on the disk for the picture.")
-
     async def _make_root(self) -> None:
         if not self._ready:
             try:
@@ -326,13 +323,19 @@ class _Intake:
             if len(self._head) == _HEAD_BYTES:
                 self._require_kind()
         self._digest.update(chunk)
-        self._file.write(chunk)
+        try:
+            self._file.write(chunk)
+        except OSError as exc:
+            raise _trouble(exc) from exc
 
     def close(self) -> _Taken:
         media_type = self._require_kind()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        except OSError as exc:
+            raise _trouble(exc) from exc
         return _Taken(path=self._path, sha256=self._digest.hexdigest(), size_bytes=self._size, media_type=media_type)
 
     def discard(self) -> None:

@@ -1,0 +1,365 @@
+"""
+Reference images are taken in whole or not at all, decoded once, in a child.
+"""
+
+import asyncio
+import hashlib
+import os
+import resource
+import stat
+import struct
+import zlib
+
+import pytest
+from PIL import Image
+
+from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
+from vidrelay.core.ports import ImageLimits, PictureRule
+from vidrelay.files.assets import LocalAssets, sniff
+
+
+class Book:
+    """What is known of pictures, in memory."""
+
+    def __init__(self):
+        self.rows = {}
+
+    async def asset(self, asset_id):
+        try:
+            return self.rows[asset_id]
+        except KeyError:
+            raise UnknownAsset from None
+
+    async def add_asset(self, asset):
+        self.rows.setdefault(asset.id, asset)
+
+
+@pytest.fixture
+def book():
+    return Book()
+
+
+@pytest.fixture
+def state(tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "relay.json").write_text("{}")
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def assets(state, book):
+    return LocalAssets(state / "assets", book, forbidden=(state,))
+
+
+def picture(path, size=(60, 40), **how):
+    Image.linear_gradient("L").resize(size).convert("RGB").save(path, **how)
+    return path
+
+
+async def pieces(content, size=1000):
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+
+
+def left_in(assets_dir):
+    return sorted(entry.name for entry in assets_dir.iterdir()) if assets_dir.exists() else []
+
+
+async def test_a_picture_is_kept_under_the_hash_of_its_bytes(assets, state, book, tmp_path):
+    content = picture(tmp_path / "a.png").read_bytes()
+
+    asset = await assets.put(pieces(content))
+
+    digest = hashlib.sha256(content).hexdigest()
+    assert asset.id == f"sha256:{digest}"
+    assert (asset.width, asset.height, asset.size_bytes, asset.media_type) == (60, 40, len(content), "image/png")
+    assert left_in(state / "assets") == [f"{digest}.png"]
+    assert assets.location(asset.id).read_bytes() == content
+    assert book.rows[asset.id] == asset
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+async def test_nobody_else_may_read_it(assets, state, tmp_path):
+    before = os.umask(0)
+    try:
+        asset = await assets.put(pieces(picture(tmp_path / "a.png").read_bytes()))
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((state / "assets").stat().st_mode) == 0o700
+    assert stat.S_IMODE(assets.location(asset.id).stat().st_mode) == 0o600
+
+
+async def test_the_same_bytes_are_not_decoded_again(assets, state, book, tmp_path):
+    content = picture(tmp_path / "a.png").read_bytes()
+    first = await assets.put(pieces(content))
+    # Were it measured again, its identity would be the true one.
+    book.rows[first.id] = marked = type(first)(
+        id=first.id, pixels="p1:marked", width=60, height=40, size_bytes=first.size_bytes, media_type="image/png"
+    )
+
+    assert await assets.put(pieces(content)) == marked
+
+
+async def test_a_known_picture_whose_file_is_gone_comes_back_with_its_bytes(assets, tmp_path):
+    content = picture(tmp_path / "a.png").read_bytes()
+    first = await assets.put(pieces(content))
+    assets.location(first.id).unlink()
+
+    with pytest.raises(UnknownAsset):
+        await assets.fitted(first, PictureRule())
+    await assets.put(pieces(content))
+
+    assert await assets.fitted(first, PictureRule()) == first
+
+
+async def test_copies_that_differ_in_metadata_only_share_their_pixels(assets, tmp_path):
+    exif = Image.Exif()
+    exif[0x010F] = "Camera"
+    one = await assets.put(pieces(picture(tmp_path / "a.jpg").read_bytes()))
+    other = await assets.put(pieces(picture(tmp_path / "b.jpg", exif=exif).read_bytes()))
+
+    assert one.id != other.id
+    assert one.pixels == other.pixels
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x89PNG",
+        b"<svg xmlns='svg'><g/></svg>",
+        b"SIMPLE  =  T / FITS",
+        b"GIF89a" + b"\0" * 40,
+        b"{}",
+    ],
+)
+async def test_what_is_no_picture_is_refused_and_nothing_is_left(assets, state, content):
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(pieces(content))
+
+    assert left_in(state / "assets") == []
+
+
+async def test_a_stream_of_the_wrong_kind_is_refused_at_its_head(assets):
+    taken = 0
+
+    async def endless():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield b"<html>" * 100_000
+
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(endless())
+
+    assert taken <= 3
+
+
+async def test_a_stream_that_is_too_long_is_cut_off_and_nothing_is_left(state, book, tmp_path):
+    content = picture(tmp_path / "a.png").read_bytes()
+    assets = LocalAssets(state / "assets", book, limits=ImageLimits(max_bytes=len(content) - 1))
+
+    with pytest.raises(TooLarge):
+        await assets.put(pieces(content))
+
+    assert left_in(state / "assets") == []
+
+
+async def test_a_stream_that_breaks_off_leaves_nothing(assets, state):
+    async def broken():
+        yield b"\x89PNG\r\n\x1a\n" + b"\0" * 2_000_000
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        await assets.put(broken())
+
+    assert left_in(state / "assets") == []
+
+
+async def test_a_full_disk_is_said(state, book, tmp_path):
+    assets = LocalAssets(state / "assets", book, has_room=lambda _: False)
+
+    with pytest.raises(DiskFull):
+        await assets.put(pieces(picture(tmp_path / "a.png").read_bytes()))
+
+    assert left_in(state / "assets") == []
+
+
+async def test_a_truncated_picture_is_refused(assets, state, tmp_path):
+    content = picture(tmp_path / "a.png", (300, 300)).read_bytes()
+
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(pieces(content[:-200]))
+
+    assert left_in(state / "assets") == []
+
+
+def bomb(width, height, rows=b""):
+    """A small PNG of that size; `rows` is its image data, none for a mere claim."""
+
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (bomb(30_000, 30_000), TooLarge),
+        (bomb(6_000, 6_000, zlib.compress(b"\0" * 200_000_000, 9)), None),
+    ],
+)
+async def test_a_bomb_does_not_grow_the_relay(assets, content, error):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    if error:
+        with pytest.raises(error):
+            await assets.put(pieces(content))
+    else:
+        await assets.put(pieces(content))
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+async def test_the_loop_goes_on_while_a_picture_is_decoded(assets, tmp_path):
+    content = picture(tmp_path / "a.png", (3000, 2000)).read_bytes()
+    loop, lags = asyncio.get_running_loop(), []
+
+    async def watch():
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.005)
+            lags.append(loop.time() - before - 0.005)
+
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(watch())
+        await assets.put(pieces(content, 65536))
+        watching.cancel()
+
+    assert sorted(lags)[len(lags) * 9 // 10] < 0.05
+
+
+async def test_a_file_of_the_users_is_taken_in(assets, tmp_path):
+    path = picture(tmp_path / "a.webp")
+
+    asset = await assets.put_path(str(path))
+
+    assert asset.media_type == "image/webp"
+    assert assets.location(asset.id).read_bytes() == path.read_bytes()
+
+
+def refused_paths(tmp_path, state):
+    picture(tmp_path / "true.png")
+    (tmp_path / "link.png").symlink_to(tmp_path / "true.png")
+    (tmp_path / "dir.png").mkdir()
+    (tmp_path / "text.png").write_text("not a picture at all")
+    os.mkfifo(tmp_path / "fifo.png")
+    picture(state / "inside.png")
+    (tmp_path / "way-in").symlink_to(state)
+    os.link(state / "relay.json", tmp_path / "hard.png")
+    return {
+        "link": tmp_path / "link.png",
+        "directory": tmp_path / "dir.png",
+        "text": tmp_path / "text.png",
+        "fifo": tmp_path / "fifo.png",
+        "device": "/dev/zero",
+        "missing": tmp_path / "missing.png",
+        "relative": "true.png",
+        "nul": f"{tmp_path}/tr\0ue.png",
+        "surrogate": f"{tmp_path}/\ud800.png",
+        "empty": "",
+        "own": state / "inside.png",
+        "own, by a linked directory": tmp_path / "way-in" / "inside.png",
+        "own, by dots": f"{state}/../state/relay.json",
+        "own, by a hard link": tmp_path / "hard.png",
+    }
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX")
+@pytest.mark.parametrize(
+    "which",
+    [
+        "link", "directory", "text", "fifo", "device", "missing", "relative", "nul", "surrogate", "empty", "own",
+        "own, by a linked directory", "own, by dots", "own, by a hard link",
+    ],
+)  # fmt: skip
+async def test_a_path_that_must_not_be_read_is_refused(assets, tmp_path, state, book, which):
+    path = refused_paths(tmp_path, state)[which]
+
+    with pytest.raises(InvalidRequest) as refused:
+        await assets.put_path(str(path))
+
+    assert refused.value.field == "references"
+    assert book.rows == {}
+    assert left_in(state / "assets") == []
+
+
+async def test_a_key_file_is_refused(state, book, tmp_path):
+    key = picture(tmp_path / "key.png")
+    assets = LocalAssets(state / "assets", book, forbidden=(state, key))
+
+    with pytest.raises(InvalidRequest):
+        await assets.put_path(str(key))
+
+
+async def test_a_picture_that_the_rule_takes_is_sent_as_it_is(assets, tmp_path):
+    asset = await assets.put_path(str(picture(tmp_path / "a.png")))
+
+    assert await assets.fitted(asset, PictureRule(max_edge=60)) is asset
+
+
+async def test_one_that_is_too_large_is_sent_as_a_copy_with_its_own_pixels(assets, tmp_path):
+    asset = await assets.put_path(str(picture(tmp_path / "a.png")))
+
+    copy = await assets.fitted(asset, PictureRule(max_edge=30))
+
+    assert copy.id != asset.id
+    assert copy.pixels == asset.pixels
+    assert (copy.width, copy.height, copy.media_type) == (30, 20, "image/jpeg")
+    with Image.open(assets.location(copy.id)) as shown:
+        assert shown.size == (30, 20)
+
+
+async def test_a_copy_is_made_once_and_found_again_after_a_restart(assets, state, book, tmp_path):
+    rule = PictureRule(max_edge=30)
+    asset = await assets.put_path(str(picture(tmp_path / "a.png")))
+    copy = await assets.fitted(asset, rule)
+    written = assets.location(copy.id).stat().st_mtime_ns
+
+    again = await LocalAssets(state / "assets", book).fitted(asset, rule)
+
+    assert again == copy
+    assert assets.location(copy.id).stat().st_mtime_ns == written
+
+
+async def test_what_an_earlier_life_left_half_taken_in_is_deleted(assets, state, tmp_path):
+    (state / "assets").mkdir()
+    (state / "assets" / "tmpabc.part").write_bytes(b"half")
+
+    asset = await assets.put_path(str(picture(tmp_path / "a.png")))
+
+    assert left_in(state / "assets") == [assets.location(asset.id).name]
+
+
+@pytest.mark.parametrize("asset_id", ["", "sha256:", "sha256:../../etc/passwd", "sha256:" + "A" * 64, "x" * 71])
+def test_an_id_that_is_none_names_no_file(assets, asset_id):
+    with pytest.raises(UnknownAsset):
+        assets.location(asset_id)
+
+
+@pytest.mark.parametrize(
+    ("head", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n....", "image/png"),
+        (b"\xff\xd8\xff\xe1....", "image/jpeg"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\x10\0\0\0WAVEfmt ", None),
+        (b"GIF89a", None),
+        (b"", None),
+    ],
+)
+def test_a_kind_is_told_by_its_first_bytes(head, media_type):
+    assert sniff(head) == media_type
