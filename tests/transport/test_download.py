@@ -435,11 +435,20 @@ class TapReply:
         return b""
 
 
+async def taken_in(at: Bench, size_bytes: int) -> None:
+    """
+    Wait until so much has been taken in, so that the clock moves after it.
+    """
+    while at.counted < size_bytes:
+        await settle()
+
+
 async def test_a_stalled_fetch_ends_after_thirty_seconds(tmp_path: Path) -> None:
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetching = asyncio.create_task(at.fetch("https://x/"))
     tap.chunks.put_nowait(FILE[:600])
+    await taken_in(at, 600)
     await at.clock.advance(29)
     assert not fetching.done()
     await at.clock.advance(6)
@@ -454,6 +463,7 @@ async def test_a_creeping_fetch_ends_after_a_minute(tmp_path: Path) -> None:
     fetching = asyncio.create_task(at.fetch("https://x/"))
     for second in range(60):
         tap.chunks.put_nowait(FILE[second * 1000 : second * 1000 + 1000])
+        await taken_in(at, second * 1000 + 1000)
         await at.clock.advance(1)
         assert not fetching.done() or second == 59
     with pytest.raises(TransportError, match="slowly"):
@@ -496,11 +506,12 @@ async def test_no_more_than_two_are_fetched_at_once(tmp_path: Path) -> None:
         for n in range(5)
     ]
     await settle()
-    for _ in range(5):
+    for _ in fetches:
         tap.chunks.put_nowait(FILE)
-        await settle()
+    await taken_in(at, len(FILE) * 2)
+    for _ in fetches:
         tap.chunks.put_nowait(None)
-        tap.chunks.put_nowait(None)
+    while tap.open and not tap.chunks.empty():
         await settle()
     for fetch in fetches:
         fetch.cancel()

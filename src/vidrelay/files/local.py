@@ -23,9 +23,6 @@ from vidrelay.core.task import FileRef
 
 T = TypeVar("T")
 
-RESERVE_BYTES = 1024**3
-RESERVE_SHARE = 0.05
-
 _FINGERPRINT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,127}", re.ASCII)
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII)
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}", re.ASCII)
@@ -105,13 +102,6 @@ class LocalFiles:
         Free room on the disk that holds the cache.
         """
         return shutil.disk_usage(self._existing()).free
-
-    def has_room(self, size_bytes: int) -> bool:
-        """
-        Whether so many bytes would leave the disk its reserve: 1 GiB, or 5 % of it where that is more.
-        """
-        usage = shutil.disk_usage(self._existing())
-        return usage.free - size_bytes >= max(RESERVE_BYTES, int(usage.total * RESERVE_SHARE))
 
     def _existing(self) -> Path:
         path = self._root.absolute()
