@@ -2,6 +2,8 @@
 (f) SIGKILL in each state, then a restart: every task ends right, no ghost, no second create.
 """
 
+import time
+
 import pytest
 
 pytestmark = pytest.mark.process
@@ -117,19 +119,35 @@ def test_killed_when_done(world):
 
 
 def test_killed_again_and_again(world):
-    """Kills at whatever moment, five in a row: one create a task, and every task done."""
+    """Kills at whatever moment, five in a row: no second create by itself, and every task done in the end."""
     simulator = world.simulate("--run-seconds", "1", "--window", "2")
     world.configure(simulator, window=2)
     world.start()
-    tasks = [world.generate(f"clip {number}") for number in range(4)]
+    tasks = [world.generate(f"clip {number}")["taskId"] for number in range(4)]
     for _ in range(5):
         world.kill()
         world.start()
-    for task in tasks:
-        world.until(task["taskId"], "done", "uncertain")
+    retried = settle_by_hand(world, simulator, tasks)
     ledger = simulator.ledger()
     assert ledger["status429"] == 0
-    assert ledger["creates"]["received"] == len({job["prompt"] for job in ledger["jobs"]}) == 4
+    assert len(ledger["jobs"]) == 4
+    assert ledger["creates"]["received"] <= 4 + retried
+
+
+def settle_by_hand(world, simulator, tasks):
+    """
+    Wait for every task; one that was lost without reaching the provider is sent again by a person's word.
+    """
+    retried, deadline = 0, time.monotonic() + 60
+    while any(world.task(task_id)["state"] != "done" for task_id in tasks):
+        assert time.monotonic() < deadline
+        made = {job["prompt"] for job in simulator.ledger()["jobs"]}
+        for task in map(world.task, tasks):
+            if task["state"] == "uncertain" and task["request"]["prompt"] not in made:
+                world.http.post(f"/task/{task['taskId']}/resolve", json={"action": "retry"}).raise_for_status()
+                retried += 1
+        time.sleep(0.2)
+    return retried
 
 
 def test_a_task_that_was_answered_survives_a_kill_right_after(world):

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from uuid import uuid4
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_orphan_files_are_deleted_at_the_start(world):
     done = world.until(world.generate()["taskId"], "done")
     kept = world.folder / "state" / "cache" / done["fingerprint"]
     world.stop()
-    orphan, foreign = kept / f"{'0' * 32}-0.mp4", kept / "notes.txt"
+    orphan, foreign = kept / f"{uuid4()}-0.mp4", kept / "notes.txt"
     orphan.write_bytes(b"x")
     foreign.write_bytes(b"x")
     world.start()

@@ -77,6 +77,8 @@ async def test_a_result_whose_file_is_gone_is_made_anew(bench):
         path.unlink()
         again = await bench.relay.submit(Request(prompt="a boat"))
         assert again.how is How.CREATED
+        counters = await bench.store.counters()
+    assert (counters["submits"], counters.get("cacheHits", 0)) == (2, 0)
 
 
 async def test_an_idempotency_key_returns_its_task_however_late(bench):

@@ -82,3 +82,28 @@ async def test_ending_every_task_frees_every_place(bench):
         taken, frees_at = await bench.store.places(account="toy", window="*", now=bench.clock.now())
     assert (taken, frees_at) == (0, None)
     assert bench.adapter.traits.dedupe is Dedupe.NONE
+
+
+async def test_creates_go_out_one_after_another(bench):
+    """They reach the provider in the order of the line, and a slow answer holds the next up for a second only."""
+    bench.window = 3
+    bench.provider.create_seconds = 5
+    async with bench.running():
+        for number in range(3):
+            await bench.submit(f"clip {number}")
+        assert len(bench.provider.creates) == 1
+        await bench.clock.advance(1.1)
+        assert len(bench.provider.creates) == 2
+        await bench.clock.advance(1.1)
+        assert [body["prompt"] for body in bench.provider.creates] == ["clip 0", "clip 1", "clip 2"]
+
+
+async def test_a_refusal_is_heard_before_the_next_create_runs_into_it(bench):
+    """Fifty places and a wrong key: one call, not fifty."""
+    bench.window = 50
+    bench.provider.arm("create", *[401] * 50)
+    async with bench.running():
+        for number in range(50):
+            await bench.submit(f"clip {number}")
+        await bench.clock.advance(200)
+    assert len(bench.provider.creates) == 1

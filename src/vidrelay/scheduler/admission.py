@@ -85,8 +85,10 @@ class Admitter:
                 break
             if self._cache.whole(earlier):
                 break
-            # The index promised a file that is gone: forget it and ask again.
+            # The index promised a file that is gone: forget it and ask again, as if for the first time.
             await self._cache.forget(earlier)
+            answered = "cacheHits" if admission.how is How.CACHED else "deduped"
+            self._store.count(**{"submits": -1, answered: -1})
         if admission.how is not How.CREATED and admission.task.cost is not None:
             self._store.count(**saved_counter(admission.task.cost))
         return admission

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vidrelay.core.ports import Admission, Pause
+from vidrelay.core.ports import Admission, CachedResult, Pause
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
 
@@ -215,5 +215,23 @@ class RelayFace(Protocol):
     def file_path(self, file: FileRef) -> Path:
         """
         Where a result's file is, or was.
+        """
+        ...
+
+    async def cached(self, *, limit: int) -> tuple[list[CachedResult], int]:
+        """
+        The cached results used longest ago, and the bytes of all.
+        """
+        ...
+
+    async def verify_cache(self) -> list[str]:
+        """
+        Forget every cached result that is not whole; returns their tasks' ids.
+        """
+        ...
+
+    async def clear_cache(self) -> int:
+        """
+        Delete every cached result; returns how many there were.
         """
         ...

@@ -31,6 +31,7 @@ CLOCK_JUMP_SECONDS = 20.0
 FULL_DISK_SECONDS = 30.0
 TROUBLE_SECONDS = 1.0
 TOLD_IN_LINE = 50
+TURN_SECONDS = 1.0
 FOREVER = float("inf")
 
 
@@ -143,6 +144,8 @@ class Loop:
             limit = account.limit(key[1], monotonic).places
             if account.rest(creates=True, monotonic=monotonic) > 0 or len(self._roster.holding(key)) >= limit:
                 return taken
+            if self._turn_in(account, monotonic) > 0:
+                return taken
             if self._files.free_bytes() < self._min_free_bytes:
                 self._rest_for_disk(account)
                 return taken
@@ -161,10 +164,26 @@ class Loop:
                 return taken
             track = self._roster.track(task.id)
             if track is not None:
-                track.fresh_place, track.due = True, 0.0
+                track.fresh_place, track.placed_at, track.due = True, monotonic, 0.0
             account.probe(monotonic)
             taken += 1
         return taken
+
+    def _turn_in(self, account: Account, monotonic: float) -> float:
+        """
+        Seconds until the account's next create may go out.
+
+        One goes after another, so that they reach the provider in the order of the line, and a refusal is heard before
+        the next runs into it too. A create that is slow to be answered holds the others up only for a moment.
+        """
+        sent = [
+            track.placed_at + TURN_SECONDS - monotonic
+            for task_id, track in self._roster.active()
+            if (task := self._roster.get_live(task_id)) is not None
+            and task.account == account.name
+            and task.state is State.SUBMITTING
+        ]
+        return max(0.0, *sent) if sent else 0.0
 
     def _rest_for_disk(self, account: Account) -> None:
         refusal = Refused(
@@ -222,9 +241,9 @@ class Loop:
             waits += [track.due - now for _, track in self._roster.active() if not track.busy]
         for key in self._roster.line.windows():
             account = self._accounts.get(key[0])
-            rest = account.rest(creates=True, monotonic=now) if account is not None else 0.0
-            if rest > 0:
-                waits.append(rest)
+            if account is not None:
+                rest = max(account.rest(creates=True, monotonic=now), self._turn_in(account, now))
+                waits += [rest] if rest > 0 else []
             frees_at = self._frees_at.get(key)
             if frees_at is not None:
                 waits.append((frees_at - self._clock.now()).total_seconds() + 0.01)

@@ -18,15 +18,16 @@ class Track:
     """
     One live task's volatile side; instants are monotonic seconds.
 
-    `fresh_place`: its place was taken by this process and nothing has been sent. `since`: when the provider accepted
-    it. `unchanged`: seconds without any sign of life, time not watched left out. `troubles`, `missing`, `renewals`:
-    tries in a row that did not work.
+    `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
+    provider accepted it. `unchanged`: seconds without any sign of life, time not watched left out. `troubles`,
+    `missing`, `renewals`: tries in a row that did not work.
     """
 
     due: float = 0.0
     busy: bool = False
     again: bool = False
     fresh_place: bool = False
+    placed_at: float = 0.0
     since: float | None = None
     polls: int = 0
     troubles: int = 0
