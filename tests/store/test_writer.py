@@ -174,3 +174,15 @@ async def test_store_finishes_what_waits_when_it_closes(path):
         await store.add(make_task(), rule())
     with pytest.raises(StoreError, match="closed"):
         await store.live()
+
+
+async def test_a_count_can_be_taken_back(store, path):
+    """What was counted too soon and taken back is gone from the stored total, not only from memory."""
+    store.count(cacheHits=1)
+    await add(store, make_task(fingerprint="a"))
+    store.count(cacheHits=-1)
+    await add(store, make_task(id="other", fingerprint="b"))
+    await store.aclose()
+    again = await SqliteStore.open(path)
+    assert (await again.counters())["cacheHits"] == 0
+    await again.aclose()

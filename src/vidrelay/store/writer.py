@@ -223,7 +223,7 @@ class Writer:
             if group.changed:
                 waiting = self._counters.take()
                 group.counts["stateWrites"] += 1
-                self._store_counts(group.counts + waiting)
+                self._store_counts(group.counts, waiting)
             self._connection.execute("COMMIT")
         except Exception as error:  # whatever it was, nobody may be left waiting
             log.warning("commit.failed changes=%d error=%s", len(jobs), error)
@@ -257,7 +257,11 @@ class Writer:
             group.counts.update(transaction.counts)
         self._connection.execute("RELEASE job")
 
-    def _store_counts(self, counts: Counter[str]) -> None:
+    def _store_counts(self, *counted: Counter[str]) -> None:
+        # Not their sum by `+`, which drops what was taken back.
+        counts: Counter[str] = Counter()
+        for some in counted:
+            counts.update(some)
         self._connection.executemany(
             STATEMENTS["add_to_counter"], [{"name": name, "value": value} for name, value in counts.items()]
         )
