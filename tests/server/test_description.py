@@ -16,6 +16,7 @@ from loopback import TOKEN, app_of, listen
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from vidrelay.core.lifecycle import Started
+from vidrelay.scheduler.face import COUNTERS
 from vidrelay.server.app import routes
 from vidrelay.server.openapi import CALLS, describe
 from vidrelay.server.serve import serve
@@ -44,6 +45,11 @@ def test_every_route_and_header_of_the_page_is_in_the_reference():
         assert f"`{method} {path}" in page, (method, path)
         for parameter in told.parameters:
             assert re.search(rf"\b{parameter['name']}\b", page), parameter["name"]
+
+
+def test_every_counter_is_in_the_reference():
+    page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+    assert [name for name in COUNTERS if f"`{name}`" not in page] == []
 
 
 def test_the_description_is_served_as_it_is(base_url):

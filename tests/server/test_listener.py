@@ -83,7 +83,7 @@ async def test_what_is_no_good_http_is_refused_and_closed(served, name):
         name
     )
     assert b"connection: close" in answer
-    assert spent < 1.0  # 0.1 when nothing else runs
+    assert spent < 0.3  # 0.002 when nothing else runs
     assert (await served.client.get("/health")).status_code == 200
     assert not served.relay.tasks
 

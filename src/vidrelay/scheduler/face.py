@@ -63,16 +63,43 @@ class Spread:
     p90: float
 
 
+COUNTERS = (
+    "submits",
+    "deduped",
+    "cacheHits",
+    "remoteCreates",
+    "createAttempts",
+    "polls",
+    "rateLimited",
+    "retries",
+    "uncertain",
+    "done",
+    "failed",
+    "cancelled",
+    "expired",
+    "bytesDownloaded",
+    "stateWrites",
+    "connectionsOpened",
+)
+"""The lifetime counters, in the contract's order (section 8)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
     """
-    The lifetime counters (contract section 8), what was saved, and the segments' lengths by model and segment name.
+    The lifetime counters, what was saved, and the segments' lengths by model and segment name.
     """
 
     counters: Mapping[str, int]
     saved_clips: int = 0
     saved_money: tuple[Money, ...] = ()
     segments: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict)
+
+    def every_counter(self) -> dict[str, int]:
+        """
+        Each counter of `COUNTERS`, those that never moved as 0, and any other.
+        """
+        return {**dict.fromkeys(COUNTERS, 0), **self.counters}
 
 
 class RelayFace(Protocol):

@@ -17,7 +17,7 @@ def metrics_text(stats: Stats, live: Sequence[Task], accounts: Sequence[AccountS
     Every lifetime counter, the live tasks by state, and each account's windows and pause.
     """
     lines: list[str] = []
-    for name, value in stats.counters.items():
+    for name, value in stats.every_counter().items():
         metric = f"vidrelay_{_snake(name)}_total"
         lines += [f"# TYPE {metric} counter", f"{metric} {value}"]
     lines += ["# TYPE vidrelay_saved_clips_total counter", f"vidrelay_saved_clips_total {stats.saved_clips}"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from vidrelay.core.task import CancelOutcome, Priority, RemoteState, Resolution, State
 from vidrelay.core.wire import MAX_DURATION_SECONDS, MAX_NAME_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_REFERENCES
+from vidrelay.scheduler.face import COUNTERS
 
 Schema = dict[str, Any]
 
@@ -170,6 +171,7 @@ _ACCOUNT = _object(
 
 _STATS = _object(
     {
+        **dict.fromkeys(COUNTERS, _COUNT),
         "saved": _object({"clips": _COUNT, "money": {"type": "array", "items": _ref("Money")}}),
         "segments": {
             "type": "object",
@@ -178,6 +180,18 @@ _STATS = _object(
                 "additionalProperties": _object({"median": _SECONDS, "p90": _SECONDS}),
             },
         },
+    }
+)
+
+_CACHE = _object(
+    {
+        "results": {
+            "type": "array",
+            "items": _object(
+                {"taskId": _TEXT, "fingerprint": _TEXT, "bytes": _COUNT, "savedAt": _INSTANT, "usedAt": _INSTANT}
+            ),
+        },
+        "bytes": _COUNT,
     }
 )
 
@@ -219,6 +233,9 @@ SCHEMAS: dict[str, Schema] = {
     "Asset": _object({"asset": _TEXT, "width": _COUNT, "height": _COUNT, "bytes": _COUNT}),
     "Account": _ACCOUNT,
     "Accounts": _object({"accounts": {"type": "array", "items": _ref("Account")}}),
+    "Cache": _CACHE,
+    "Forgotten": _object({"forgotten": {"type": "array", "items": _TEXT}}),
+    "Cleared": _object({"cleared": _COUNT}),
     "Stats": {**_STATS, "additionalProperties": _COUNT},
     "Health": _object({"status": {"const": "ok"}, "version": _TEXT}),
     "Stopping": _object({"status": {"const": "stopping"}}),

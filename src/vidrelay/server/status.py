@@ -156,7 +156,7 @@ def stats_json(stats: Stats) -> dict[str, Any]:
     The counters by name, `saved` and `segments` beside them (contract section 8); lengths are seconds.
     """
     return {
-        **stats.counters,
+        **stats.every_counter(),
         "saved": {"clips": stats.saved_clips, "money": [money_json(money) for money in stats.saved_money]},
         "segments": {
             model: {name: {"median": spread.median, "p90": spread.p90} for name, spread in segments.items()}
