@@ -31,7 +31,7 @@ from vidrelay.core.lifecycle import (
     Started,
     advance,
 )
-from vidrelay.core.ports import Admission, How, Pause, Scope
+from vidrelay.core.ports import Admission, CachedResult, How, Pause, Scope
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,
@@ -257,3 +257,29 @@ class FakeRelay:
 
     def file_path(self, file: FileRef) -> Path:
         return self.folder / file.path
+
+    async def cached(self, *, limit: int) -> tuple[list[CachedResult], int]:
+        results = [
+            CachedResult(
+                task_id=task.id,
+                fingerprint=task.fingerprint,
+                files=task.files,
+                size_bytes=sum(file.size_bytes for file in task.files),
+                saved_at=NOW,
+                used_at=NOW,
+            )
+            for task in self.tasks.values()
+            if task.files and all(self.file_path(file).exists() for file in task.files)
+        ]
+        return results[:limit], sum(result.size_bytes for result in results)
+
+    async def verify_cache(self) -> list[str]:
+        kept = {result.task_id for result in (await self.cached(limit=1000))[0]}
+        return [task.id for task in self.tasks.values() if task.files and task.id not in kept]
+
+    async def clear_cache(self) -> int:
+        results, _ = await self.cached(limit=1000)
+        for result in results:
+            for file in result.files:
+                self.file_path(file).unlink()
+        return len(results)

@@ -29,6 +29,7 @@ from vidrelay.core.wire import request_json
 CALL_SECONDS = 60.0
 WAIT_SECONDS = 50
 SILENCE_SECONDS = 60.0
+CACHE_SECONDS = 600.0
 _TRIES = 4
 
 _BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)
@@ -353,21 +354,21 @@ class Client:
 
     async def cached(self) -> Mapping[str, Any]:
         """
-        What the result cache holds: `results` (oldest use first), `bytes`, `maxBytes`.
+        What the result cache holds: `results`, those used longest ago first, and the `bytes` of all.
         """
         return _object(await self._json("GET", "/cache"))
 
     async def verify_cache(self) -> Mapping[str, Any]:
         """
-        Read every cached file again; what is not whole is forgotten: `checked` and `forgotten` task ids.
+        Forget every kept result whose files are not whole: `forgotten` lists their tasks' ids.
         """
-        return _object(await self._json("POST", "/cache/verify", timeout=600.0))
+        return _object(await self._json("POST", "/cache/verify", timeout=CACHE_SECONDS))
 
     async def clear_cache(self) -> Mapping[str, Any]:
         """
-        Evict every result; tasks stay done: how many `results` and `bytes` went.
+        Delete every kept result; their tasks stay done. `cleared` says how many there were.
         """
-        return _object(await self._json("POST", "/cache/clear", timeout=600.0))
+        return _object(await self._json("POST", "/cache/clear", timeout=CACHE_SECONDS))
 
     async def shutdown(self) -> None:
         """

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from vidrelay.core.ports import Clock
 from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.api import TaskCalls
+from vidrelay.server.cache import CacheCalls
 from vidrelay.server.dispatch import Body, Dispatcher, Endpoint
 from vidrelay.server.events import EventCalls
 from vidrelay.server.files import FileCalls
@@ -74,6 +75,7 @@ def routes(
     tasks = TaskCalls(relay, stopping=stop_streams)
     events = EventCalls(relay, tasks, clock=clock, stopping=stop_streams)
     files = FileCalls(relay)
+    cache = CacheCalls(relay)
     status = StatusCalls(
         relay,
         token=token,
@@ -95,6 +97,9 @@ def routes(
         Endpoint(method="POST", path="/assets", handler=tasks.add_asset, body=Body.BYTES),
         Endpoint(method="GET", path="/accounts", handler=status.accounts),
         Endpoint(method="POST", path="/accounts/{name}/resume", handler=status.resume, body=Body.OPTIONAL_JSON),
+        Endpoint(method="GET", path="/cache", handler=cache.show),
+        Endpoint(method="POST", path="/cache/verify", handler=cache.verify, body=Body.OPTIONAL_JSON),
+        Endpoint(method="POST", path="/cache/clear", handler=cache.clear, body=Body.OPTIONAL_JSON),
         Endpoint(method="GET", path="/stats", handler=status.stats),
         Endpoint(method="GET", path="/health", handler=status.health),
         Endpoint(method="GET", path="/metrics", handler=status.metrics),

@@ -132,6 +132,23 @@ CALLS: dict[tuple[str, str], _Told] = {
         problems=(400, 404, 413, 415, 422, 503, 507),
         parameters=(_ACCOUNT_NAME,),
     ),
+    ("GET", "/cache"): _Told(
+        says="The results that are kept, those used longest ago first.", answers={200: "Cache"}, problems=(503,)
+    ),
+    ("POST", "/cache/verify"): _Told(
+        says="Forget every kept result that is not whole.",
+        takes="Nothing",
+        takes_optional=True,
+        answers={200: "Forgotten"},
+        problems=(400, 413, 415, 422, 503, 507),
+    ),
+    ("POST", "/cache/clear"): _Told(
+        says="Delete every kept result.",
+        takes="Nothing",
+        takes_optional=True,
+        answers={200: "Cleared"},
+        problems=(400, 413, 415, 422, 503, 507),
+    ),
     ("GET", "/stats"): _Told(says="Counters since the state directory was made.", answers={200: "Stats"}),
     ("GET", "/health"): _Told(says="That the relay is there.", answers={200: "Health"}),
     ("GET", "/metrics"): _Told(says="Counters and gauges for Prometheus.", answers={200: "text/plain"}),
