@@ -224,7 +224,7 @@ SCHEMAS: dict[str, Schema] = {
     "State": {"enum": [*State]},
     "Generate": _GENERATE,
     "Resolution": _RESOLUTION,
-    "Nothing": {"type": "object", "additionalProperties": False},
+    "Nothing": {"type": ["object", "null"], "additionalProperties": False},
     "Task": _TASK,
     "Tasks": _object({"tasks": {"type": "array", "items": _ref("Task")}, "next": _or_null(_TEXT)}),
     "File": _FILE,
