@@ -45,7 +45,7 @@ def lay_out(width: int, height: int) -> Layout:
     """
     short, tall = min(width, height), height > width
     top = round(max(8, short * 0.058))
-    below = round(short * (0.27 if tall else 0.185))
+    below = round(short * (0.305 if tall else 0.2))
     return Layout(
         width=width,
         height=height,
@@ -104,8 +104,10 @@ class Slate:
         size = layout.caption_size
         shown = " ".join(job.prompt.split()) or "(no prompt)"
         space = layout.height - layout.bottom
-        lines = self._caption.wrap(shown, room, max(1, int((space - size * 1.1) / (size * 1.35)) - 1))
-        base = layout.bottom + size * 1.6
+        lines = self._caption.wrap(
+            shown, room, max(1, int((space - layout.print_size * 2.4 - size / 2) / (size * 1.35)))
+        )
+        base = layout.bottom + size * 1.5
         for line in lines:
             self._caption.draw(draw, (layout.margin, base), line, INK)
             base += size * 1.35
