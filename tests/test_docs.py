@@ -2,6 +2,7 @@
 Holds the documentation to itself: two READMEs that say the same, links that lead somewhere, targets that exist.
 """
 
+import ast
 import json
 import os
 import re
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
+SIMPLE_READS = {"text", "texts", "flag", "number", "whole", "value", "read", "table"}
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 
 
@@ -147,6 +149,31 @@ def test_the_configurations_in_the_pages_are_taken(tmp_path: Path) -> None:
                 file.write_text(code)
                 file.chmod(0o600)
                 assert load_config(file, must_exist=True, environ={}, key_envs=registry.key_envs()).accounts
+
+
+def settings_read() -> set[str]:
+    """
+    Every name that the configuration's reader asks a table for, and every table.
+    """
+    names = set()
+    for node in ast.walk(ast.parse((ROOT / "src/vidrelay/config/settings.py").read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in SIMPLE_READS:
+            names |= {one.value for one in node.args[:1] if isinstance(one, ast.Constant)}
+        elif isinstance(node.func, ast.Name) and node.args and ast.unparse(node.args[0]) in ("table", "relay"):
+            names |= {one.value for one in node.args[1:2] if isinstance(one, ast.Constant)}
+    return names
+
+
+def test_every_setting_is_documented_and_nothing_else() -> None:
+    """
+    The tables of the configuration's reference name exactly what is read.
+    """
+    page = text(ROOT / "docs/reference/configuration.md")
+    documented = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    documented |= {name.split(".")[0] for name in re.findall(r"^## `\[([\w.]+)\]`", page, re.MULTILINE)}
+    assert documented == settings_read()
 
 
 EXAMPLES = [
