@@ -3,6 +3,7 @@ Settings: what a file may say, what is refused and how it is told.
 """
 
 import os
+import re
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -329,3 +330,24 @@ def test_durations_are_said_as_they_are_read() -> None:
 @pytest.mark.parametrize(("text", "count"), [("10GB", 10**10), ("1 MiB", 1024**2), ("0.5KB", 500), ("1TB", 10**12)])
 def test_sizes(text: str, count: int) -> None:
     assert size(text) == count
+
+
+# The page
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("relay", "[relay]\nzzz = 1"),
+        ("poll", "[poll]\nzzz = 1"),
+        ("cache", "[cache]\nzzz = 1"),
+        ("network", "[network]\nzzz = 1"),
+        ("accounts.NAME", "[accounts.a]\nprovider='openai'\nzzz = 1"),
+    ],
+)
+def test_every_setting_is_on_the_page_and_no_other(tmp_path: Path, section: str, text: str) -> None:
+    page = (Path(__file__).parents[1] / "docs/reference/configuration.md").read_text(encoding="utf-8")
+    known = (refused(tmp_path, text).hint or "").removeprefix("Known here: ").removesuffix(".").split(", ")
+    part = page.split(f"## `[{section}]`")[1].split("\n## ")[0]
+    written = re.findall(r"^\| `([a-z_]+)` \|", part, re.MULTILINE)
+    assert sorted(written) == sorted(known)

@@ -531,3 +531,19 @@ def test_doctor_sees_the_running_relay(shell: Shell) -> None:
     found = shell.run("doctor", "--offline")
     assert found.returncode == 0
     assert "running at http://127.0.0.1:" in found.stderr
+
+
+# The cache
+
+
+def test_the_cache_is_listed_checked_and_emptied(shell: Shell, provider: str) -> None:
+    path = Path(shell.run("generate", "A fox").stdout.strip())
+    listed = json.loads(shell.run("cache", "ls", "--json").stdout)
+    assert listed["bytes"] == path.stat().st_size
+    assert listed["results"][0]["taskId"] in shell.run("cache", "ls").stderr
+    assert json.loads(shell.run("cache", "verify", "--json").stdout) == {"forgotten": []}
+    path.unlink()
+    assert json.loads(shell.run("cache", "verify", "--json").stdout)["forgotten"] == [listed["results"][0]["taskId"]]
+    shell.run("generate", "A hen")
+    assert json.loads(shell.run("cache", "clear", "--yes", "--json").stdout) == {"cleared": 1}
+    assert json.loads(shell.run("cache", "ls", "--json").stdout)["results"] == []

@@ -63,7 +63,7 @@ class Row:
 
 def batch(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A .csv or .jsonl file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A .csv or .jsonl file.", metavar="FILE", show_default=False)],
     *,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Save the files in this directory.", metavar="DIR")

@@ -25,10 +25,12 @@ def _begin(
     context: typer.Context,
     *,
     config: Annotated[
-        str | None, typer.Option(help="The configuration file; else VIDRELAY_CONFIG, else the usual place.")
+        str | None,
+        typer.Option(help="The configuration file; else VIDRELAY_CONFIG, else the usual place.", metavar="FILE"),
     ] = None,
     state_dir: Annotated[
-        str | None, typer.Option(help="The relay's directory; else VIDRELAY_STATE_DIR, else the usual place.")
+        str | None,
+        typer.Option(help="The relay's directory; else VIDRELAY_STATE_DIR, else the usual place.", metavar="DIR"),
     ] = None,
     version: Annotated[  # noqa: ARG001 handled by its callback
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")

@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 
 def generate(
     context: typer.Context,
-    prompt: Annotated[str, typer.Argument(help="What to make.", show_default=False)],
+    prompt: Annotated[str, typer.Argument(help="What to make.", metavar="PROMPT", show_default=False)],
     *,
-    account: Annotated[str | None, typer.Option(help="Which account; else the default one.")] = None,
-    model: Annotated[str | None, typer.Option(help="The provider's model.")] = None,
-    aspect_ratio: Annotated[str | None, typer.Option(help="As in 16:9.")] = None,
+    account: Annotated[str | None, typer.Option(help="Which account; else the default one.", metavar="NAME")] = None,
+    model: Annotated[str | None, typer.Option(help="The provider's model.", metavar="NAME")] = None,
+    aspect_ratio: Annotated[str | None, typer.Option(help="As in 16:9.", metavar="W:H")] = None,
     duration: Annotated[str | None, typer.Option(help="Seconds.", metavar="SECONDS")] = None,
-    resolution: Annotated[str | None, typer.Option(help="As in 720p.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same clip where the model allows.")] = None,
-    style: Annotated[str | None, typer.Option(help="A style of the provider's.")] = None,
-    negative: Annotated[str | None, typer.Option(help="What must not be seen.")] = None,
+    resolution: Annotated[str | None, typer.Option(help="As in 720p.", metavar="NAME")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same clip where the model allows.", metavar="N")
+    ] = None,
+    style: Annotated[str | None, typer.Option(help="A style of the provider's.", metavar="NAME")] = None,
+    negative: Annotated[str | None, typer.Option(help="What must not be seen.", metavar="TEXT")] = None,
     ref: Annotated[
-        list[str] | None, typer.Option(help="A reference image: a file, an address or an asset id. May be repeated.")
+        list[str] | None,
+        typer.Option(help="A reference image: a file, an address or an asset id. May be repeated.", metavar="REF"),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -39,7 +42,7 @@ def generate(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Make another version even if there is one already.")] = False,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", help="Save the file here, or in this directory.")
+        str | None, typer.Option("-o", "--output", help="Save the file here, or in this directory.", metavar="FILE")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the task as JSON.")] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Submit only; print the task's id.")] = False,

@@ -25,9 +25,9 @@ def tasks(
     context: typer.Context,
     *,
     state: Annotated[list[State] | None, typer.Option(help="Only tasks in this state. May be repeated.")] = None,
-    account: Annotated[str | None, typer.Option(help="Only tasks of this account.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Go on where an earlier list ended.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only tasks of this account.", metavar="NAME")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.", metavar="N")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Go on where an earlier list ended.", metavar="TEXT")] = None,
     as_json: AsJson = False,
 ) -> None:
     """
@@ -216,7 +216,9 @@ async def _resolve(where: Where, task_id: str, action: Resolution, remote_id: st
 def result(
     context: typer.Context,
     task_id: Id,
-    output: Annotated[str, typer.Option("-o", "--output", help="The file, or a directory.", show_default=False)],
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="The file, or a directory.", metavar="FILE", show_default=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """
