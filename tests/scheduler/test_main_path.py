@@ -81,3 +81,16 @@ async def test_stats_tell_what_was_done_and_where_time_went(bench):
     }
     assert stats.saved_clips == 1
     assert stats.segments["toy-1"]["execute"].median > 0
+
+
+async def test_the_providers_estimate_brings_the_news_sooner(bench):
+    """A provider that tells how long it still takes is asked just after that, with no more polls than otherwise."""
+    bench.provider.run_seconds = 60
+    async with bench.running():
+        first = await bench.submit("without")
+        without = await bench.until(first.id, State.DONE)
+        bench.provider.tells_eta = True
+        second = await bench.submit("with")
+        told = await bench.until(second.id, State.DONE)
+    assert told.timings().total < without.timings().total
+    assert len(bench.provider.polls_of("job-2")) <= len(bench.provider.polls_of("job-1"))

@@ -19,6 +19,9 @@ from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
 
+MAX_HINTS = 2
+HINT_MARGIN_SECONDS = 0.3
+
 Delay = float | None
 """Seconds until the task is looked at again; 0 at once, None when something else will wake it."""
 
@@ -70,16 +73,25 @@ class Tools:
 
     def next_poll(self, task: Task, track: Track, account: Account) -> float:
         """
-        Seconds until the running task is asked for again.
+        Seconds until the running task is asked for again: at its pace, or sooner when the provider says that it is done
+        by then. That word is taken a few times only, since one that is always wrong must not make us poll densely.
         """
-        return next_poll(
+        floor = account.plan.adapter.traits.poll_floor
+        usual = next_poll(
             polls=track.polls,
             elapsed=self.age(task, track),
             policy=self.policy.poll,
-            floor=account.plan.adapter.traits.poll_floor,
+            floor=floor,
             chance=self.chance(),
             history=self.history.law(task),
         )
+        if track.eta_seconds is None or track.hints >= MAX_HINTS:
+            return usual
+        told = max(floor, track.eta_seconds + HINT_MARGIN_SECONDS)
+        if told >= usual:
+            return usual
+        track.hints += 1
+        return told
 
     def age(self, task: Task, track: Track) -> float:
         """

@@ -19,8 +19,8 @@ class Track:
     One live task's volatile side; instants are monotonic seconds.
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it. `unchanged`: seconds without any sign of life, time not watched left out. `troubles`,
-    `missing`, `renewals`: tries in a row that did not work.
+    provider accepted it. `unchanged`: seconds without any sign of life, time not watched left out. `hints`: polls made
+    sooner because of the provider's estimate. `troubles`, `missing`, `renewals`: tries in a row that did not work.
     """
 
     due: float = 0.0
@@ -38,6 +38,7 @@ class Track:
     queue_position: int | None = None
     eta_seconds: float | None = None
     eta_told_at: float = 0.0
+    hints: int = 0
     unchanged: float = 0.0
     polled_at: float | None = None
     fetched_bytes: int = 0

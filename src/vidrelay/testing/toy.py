@@ -130,6 +130,7 @@ class ToyProvider:
         self.addresses = 0
         self.dead_addresses: set[str] = set()
         self.failing: set[str] = set()
+        self.tells_eta = False
         self.closed = False
 
     def arm(self, kind: str, *faults: int | str | None) -> None:
@@ -229,6 +230,8 @@ class ToyProvider:
     def _poll(self, request: HttpRequest, job_id: str) -> ToyReply:
         job = self.jobs[job_id]
         told: dict[str, Any] = {"id": job.id, "state": job.state}
+        if self.tells_eta and job.ends_at is not None:
+            told["eta"] = max(0.0, job.ends_at - self.clock.monotonic())
         if job.state == "done":
             self.addresses += 1
             told["url"] = f"{BASE}/files/{job.id}/{self.addresses}"
@@ -328,7 +331,7 @@ class ToyAdapter:
             case "queued":
                 return StillRunning(remote_state=RemoteState.WAITING)
             case "working":
-                return StillRunning(remote_state=RemoteState.WORKING)
+                return StillRunning(remote_state=RemoteState.WORKING, eta_seconds=told.get("eta"))
             case _:
                 return Trouble(detail=f"status {reply.status}")
 
