@@ -318,6 +318,12 @@ async def test_a_submit_carries_a_key_and_survives_a_lost_answer(tmp_path: Path)
     assert task.deduped
 
 
+async def test_a_relay_that_is_leaving_is_not_the_last_word(tmp_path: Path) -> None:
+    answers = [answer({"code": "shutting_down", "detail": "later", "status": 503}, 503), answer(told("queued"), 202)]
+    async with relay_and_client(tmp_path, lambda *_: answers.pop(0)) as (_, client):
+        assert (await client.generate(Request(prompt="a fox"))).state is State.QUEUED
+
+
 async def test_what_cannot_be_repeated_is_not(tmp_path: Path) -> None:
     async with relay_and_client(tmp_path, lambda *_: None) as (relay, client):
         with pytest.raises(RelayUnavailable, match="broke off"):

@@ -31,6 +31,8 @@ WAIT_SECONDS = 50
 SILENCE_SECONDS = 60.0
 CACHE_SECONDS = 600.0
 _TRIES = 4
+_STARTS = 2
+_LEAVING = "shutting_down"
 
 _BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)
 
@@ -142,15 +144,13 @@ class Client:
             return
         if not self._start:
             raise RelayUnavailable("No relay is running here.", hint="Start one: vidrelay serve")
-        # A relay that is leaving still holds the lock, so the first one started may lose the race to nobody.
-        deadline = self._clock.monotonic() + 2 * WAIT_SECONDS
-        while True:
+        for _ in range(_STARTS):
             started = await start_relay(self._state_dir, config=self._config, clock=self._clock, stale=beacon)
             if await self._reach(started):
                 return
-            if self._clock.monotonic() > deadline:
-                raise RelayUnavailable("A relay was started, and cannot be reached.", hint="Run: vidrelay doctor")
+            # It left again (or was replaced) before it could be asked.
             beacon = started
+        raise RelayUnavailable("A relay was started, and cannot be reached.", hint="Run: vidrelay doctor")
 
     async def _reach(self, beacon: Beacon) -> bool:
         await self.aclose()
@@ -213,9 +213,14 @@ class Client:
                 await self._lost(http, attempt, error)
                 attempt += 1
             else:
-                if response.status_code >= 400:
-                    raise error_from(response.status_code, response.content)
-                return response.json()
+                if response.status_code < 400:
+                    return response.json()
+                refusal = error_from(response.status_code, response.content)
+                if refusal.code != _LEAVING:
+                    raise refusal
+                # It took nothing in; the next relay of this directory will.
+                await self._lost(http, attempt, refusal)
+                attempt += 1
 
     async def health(self) -> Mapping[str, Any]:
         """

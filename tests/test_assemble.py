@@ -1,0 +1,69 @@
+"""
+The real parts put together: an account's way out, and a relay inside this process.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from vidrelay import Request, State, open_relay
+from vidrelay.assemble import adapter_for, assembled, transport_for, user_agent, version
+from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings
+from vidrelay.core.errors import ConfigError, OutboundRefused
+from vidrelay.core.messages import HttpRequest
+from vidrelay.core.policy import Policy
+from vidrelay.testing.simulator import running_simulator
+
+
+def account(base_url: str | None = "http://127.0.0.1:9/v1", **more) -> AccountSettings:
+    return AccountSettings(name="main", provider="openai", base_url=base_url, **more)
+
+
+def test_providers_are_told_the_products_name_and_version() -> None:
+    assert user_agent() == f"vidrelay/{version()}"
+
+
+def test_an_account_without_what_its_provider_needs_is_refused() -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        adapter_for(account(None), {})
+    with pytest.raises(ConfigError, match="is missing"):
+        adapter_for(account(key=KeySource(kind="env", name="K")), {})
+    with pytest.raises(ConfigError, match="dialect"):
+        adapter_for(account(dialect="klingon"), {})
+
+
+async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:
+    config = Config(policy=Policy(), accounts=(account(key=KeySource(kind="env", name="K")),))
+    with pytest.raises(ConfigError):
+        async with assembled(config, tmp_path, environ={}):
+            pass
+    assert not (tmp_path / "relay.db").exists()
+
+
+async def test_an_account_reaches_its_own_address_and_no_other() -> None:
+    async with running_simulator() as provider, running_simulator() as other:
+        mine = account(provider.base_url)
+        transport = transport_for(mine, NetworkSettings(), adapter_for(mine, {}), asset_path=lambda _: Path())
+        try:
+            async with transport.send(HttpRequest(method="GET", url=f"{provider.base_url}/videos"), timeout=5) as reply:
+                assert reply.status == 200
+            with pytest.raises(OutboundRefused):
+                async with transport.send(HttpRequest(method="GET", url=f"{other.base_url}/videos"), timeout=5):
+                    pass
+        finally:
+            await transport.aclose()
+
+
+@pytest.mark.process
+async def test_a_relay_runs_inside_a_program(tmp_path: Path) -> None:
+    async with running_simulator() as provider:
+        config = Config(policy=Policy(default_account="main"), accounts=(account(provider.base_url),))
+        async with open_relay(tmp_path / "state", config=config) as relay, asyncio.timeout(30):
+            task = (await relay.submit(Request(prompt="A fox"))).task
+            while not task.ended:
+                task = await relay.wait(task.id, seconds=10, seen=task.state)
+            path, file = await relay.result_file(task.id, 0)
+            assert task.state is State.DONE
+            assert path.stat().st_size == file.size_bytes
+        assert provider.ledger()["creates"]["accepted"] == 1
