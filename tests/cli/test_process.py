@@ -354,6 +354,9 @@ def test_the_first_signal_waits_for_a_create_call_and_the_second_does_not(shell:
 
 
 def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) -> None:
+    import httpx2
+
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 8}, trust_env=False).raise_for_status()
     child = shell.start("generate", "A fox", "-o", "fox.mp4")
     with_patience(lambda: read_beacon(shell.state) is not None)
     beacon = read_beacon(shell.state)
