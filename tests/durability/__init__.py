@@ -1,0 +1,3 @@
+"""
+The disk: power cuts, full and failing disks, damaged files. `python -m tests.durability.proof` shows the figures.
+"""
