@@ -124,6 +124,21 @@ def test_a_task_never_seen_working_tells_no_halves() -> None:
     assert (timings.queue, timings.execute) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("task", "seconds"),
+    [
+        (done(RemoteTimes(created_at=there(3), completed_at=there(38))), 35),
+        (done(), 37),
+        (done(working_at=None), 37),
+        (done(accepted_at=at(50), working_at=None), 0),
+        (new_task(State.RUNNING, accepted_at=at(3)), None),
+    ],
+    ids=["told", "learned", "never seen at work", "clock set back", "not ready"],
+)
+def test_remote_work_lasts_from_acceptance_to_completion(task: Task, seconds: float | None) -> None:
+    assert task.remote_seconds() == seconds
+
+
 def test_a_clock_that_was_set_back_makes_no_negative_segment() -> None:
     timings = done(started_at=at(-60), finished_at=at(30)).timings()
     assert (timings.wait, timings.download) == (0, 0)

@@ -306,6 +306,16 @@ class Task:
             total=_seconds(self.created_at, self.finished_at),
         )
 
+    def remote_seconds(self) -> float | None:
+        """
+        Seconds from acceptance to remote completion: by the provider's own clock where it tells, else until we learned
+        of it; None where it was never seen to run.
+        """
+        timings = self.timings()
+        if timings.queue is not None and timings.execute is not None:
+            return timings.queue + timings.execute
+        return _seconds(self.accepted_at, self.ready_at)
+
 
 def _seconds(start: datetime | None, end: datetime | None) -> float | None:
     """

@@ -39,15 +39,10 @@ class History:
         key = task.account, task.model_version
         if task.state is not State.DONE or key not in self._durations:
             return
-        timings = task.timings()
-        if timings.queue is not None and timings.execute is not None:
-            took = timings.queue + timings.execute
-        elif task.accepted_at is not None and task.ready_at is not None:
-            took = max(0.0, (task.ready_at - task.accepted_at).total_seconds())
-        else:
-            return
-        self._durations[key] = [took, *self._durations[key]][:KEPT]
-        self._laws.pop(key, None)
+        took = task.remote_seconds()
+        if took is not None:
+            self._durations[key] = [took, *self._durations[key]][:KEPT]
+            self._laws.pop(key, None)
 
     def durations(self, task: Task) -> list[float]:
         """

@@ -71,20 +71,8 @@ def durations(session: Session, *, account: str, model: str | None, limit: int) 
     Seconds from acceptance to remote completion of the newest done tasks of that model, newest first.
     """
     found = session.rows("history", account=account, model=model, limit=limit)
-    took = (_duration(rows.task_of(row)) for row in found)
+    took = (rows.task_of(row).remote_seconds() for row in found)
     return [seconds for seconds in took if seconds is not None]
-
-
-def _duration(task: Task) -> float | None:
-    """
-    By the provider's own clock where it tells, else until we learned of it; None where it was never seen to run.
-    """
-    timings = task.timings()
-    if timings.queue is not None and timings.execute is not None:
-        return timings.queue + timings.execute
-    if task.accepted_at is None or task.ready_at is None:
-        return None
-    return max(0.0, (task.ready_at - task.accepted_at).total_seconds())
 
 
 def log(session: Session, *, after: int, limit: int, task_id: str | None) -> list[Task] | None:
