@@ -4,7 +4,7 @@ Proving the token without sending it.
 
 import pytest
 
-from vidrelay.core.proof import client_proof, is_nonce, proves, server_proof
+from vidrelay.core.proof import TOKEN_PREFIX, client_proof, is_nonce, is_token, proves, server_proof
 
 TOKEN, NONCE = "vrl_secret", "0f" * 32
 
@@ -46,3 +46,9 @@ def test_what_is_no_mac_proves_nothing(mac):
 def test_the_same_mac_proves():
     assert is_nonce(NONCE)
     assert proves("0f" * 32, "0f" * 32)
+
+
+def test_a_token_begins_with_our_mark_and_has_at_least_16_characters_after_it():
+    assert is_token(TOKEN_PREFIX + "a" * 16)
+    wrong = [None, 5, "", TOKEN_PREFIX, TOKEN_PREFIX + "a" * 15, TOKEN_PREFIX + "a" * 257, "sk-" + "a" * 40]
+    assert [value for value in [*wrong, TOKEN_PREFIX + "a" * 16 + "\n"] if is_token(value)] == []

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vidrelay.core.proof import is_token
+
 NAME = "relay.json"
 MAX_BYTES = 16 * 1024
 
-_TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]{16,256}")
 _WORD = re.compile(r"[A-Za-z0-9.:+_-]{1,128}")
 
 
@@ -81,11 +82,11 @@ def _parse(data: bytes) -> Beacon | None:
     try:
         return Beacon(
             port=_count(told["port"], low=1, high=65535),
-            token=_word(told["token"], _TOKEN),
+            token=_token(told["token"]),
             pid=_count(told["pid"], low=1, high=2**32),
-            version=_word(told["version"], _WORD),
-            instance=_word(told["instance"], _WORD),
-            started_at=_word(told["startedAt"], _WORD),
+            version=_word(told["version"]),
+            instance=_word(told["instance"]),
+            started_at=_word(told["startedAt"]),
             idle_exit=told.get("idleExit") is True,
         )
     except (KeyError, ValueError):
@@ -98,8 +99,14 @@ def _count(value: Any, *, low: int, high: int) -> int:
     return value
 
 
-def _word(value: Any, pattern: re.Pattern[str]) -> str:
-    if not isinstance(value, str) or not pattern.fullmatch(value):
+def _token(value: Any) -> str:
+    if not is_token(value):
+        raise ValueError("not a token")
+    return value
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
         raise ValueError("not a word of the kind")
     return value
 

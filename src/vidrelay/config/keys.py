@@ -11,8 +11,7 @@ from typing import Literal
 
 from vidrelay.config.places import MAX_KEY_BYTES, read_trusted
 from vidrelay.core.errors import ConfigError
-
-TOKEN_PREFIX = "vrl_"  # noqa: S105 the mark of our own tokens, not one of them
+from vidrelay.core.proof import TOKEN_PREFIX
 
 _INVISIBLE = {"Cf", "Cc", "Zl", "Zp", "Zs"}
 _QUOTES = "\"'`\u2018\u2019\u201c\u201d"

@@ -8,11 +8,21 @@ one fixed length, so no nonce and port can be read as another pair.
 
 import hmac
 import re
+from typing import TypeGuard
 
+TOKEN_PREFIX = "vrl_"  # noqa: S105 the mark of our own tokens, not one of them
 NONCE_BYTES = 32
 
+_TOKEN = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]{{16,256}}")
 _NONCE = re.compile(r"[0-9a-f]{64}")
 _MAC = re.compile(r"[0-9a-f]{64}")
+
+
+def is_token(value: object) -> TypeGuard[str]:
+    """
+    Whether it has the form of a relay's token, as it stands in a file of the state directory.
+    """
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
 
 
 def is_nonce(value: object) -> bool:

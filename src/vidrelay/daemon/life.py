@@ -18,6 +18,7 @@ from vidrelay.clock import SystemClock
 from vidrelay.config import Config
 from vidrelay.core.errors import RelayUnavailable
 from vidrelay.core.ports import Clock
+from vidrelay.core.proof import TOKEN_PREFIX
 from vidrelay.core.wire import instant
 from vidrelay.daemon.idle import Activity
 from vidrelay.daemon.leftover import take_lock
@@ -108,7 +109,7 @@ def _listen(wish: Wish) -> tuple[socket.socket, str]:
         listener = found
     else:
         listener = open_first(candidates(ephemeral_range(), secrets.randbelow))
-    token = kept.token if kept else f"vrl_{secrets.token_urlsafe(32)}"
+    token = kept.token if kept else f"{TOKEN_PREFIX}{secrets.token_urlsafe(32)}"
     if keep:
         write_kept(wish.state_dir, Kept(token=token, port=listener.getsockname()[1]))
     return listener, token

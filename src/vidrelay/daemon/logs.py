@@ -10,11 +10,13 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from vidrelay.core.proof import TOKEN_PREFIX
+
 MAX_BYTES = 5_000_000
 KEPT_FILES = 3
 KEPT_STARTS = 3
 
-_TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]+|(?i:bearer|key|token)\s+[A-Za-z0-9._~+/-]{8,}=*")
+_TOKEN = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]+|(?i:bearer|key|token)\s+[A-Za-z0-9._~+/-]{{8,}}=*")
 _QUERY = re.compile(r"(https?://[^\s?#\"']+)[?#][^\s\"']*")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 

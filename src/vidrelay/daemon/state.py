@@ -5,7 +5,6 @@ The state directory: private, and held by one relay at a time through a lock of 
 import errno
 import json
 import os
-import re
 import stat
 import sys
 from dataclasses import dataclass, field
@@ -14,11 +13,10 @@ from typing import Any, Self
 
 from vidrelay.client.beacon import write_private
 from vidrelay.core.errors import RelayUnavailable
+from vidrelay.core.proof import is_token
 
 LOCK_NAME = "relay.lock"
 KEEP_NAME = "keep.json"
-
-_TOKEN = re.compile(r"vrl_[A-Za-z0-9_-]{16,256}")
 
 
 def prepare(state_dir: Path) -> None:
@@ -156,7 +154,7 @@ def read_kept(state_dir: Path) -> Kept | None:
     if not isinstance(told, dict):
         return None
     token, port = told.get("token"), told.get("port")
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+    if not is_token(token):
         return None
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
         return None
