@@ -21,6 +21,17 @@ async def test_a_create_that_was_never_sent_is_sent_again(bench):
     assert done.attempts == 3
 
 
+async def test_a_create_that_is_sent_again_bears_its_first_key(bench):
+    """By that key a provider that replays its first answer knows the second try, and makes nothing twice."""
+    bench.adapter = ToyAdapter(dedupe=Dedupe.REPLAY)
+    bench.provider.arm("create", "lost_after", "unsent")
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 2
+    assert len({create["key"] for create in bench.provider.creates}) == 1
+
+
 @pytest.mark.parametrize("fault", ["lost_before", "lost_after", 500, 502, "no_id"])
 async def test_a_lost_answer_is_never_followed_by_a_second_create(bench, fault):
     """Where it cannot be settled the task stays uncertain, with an explanation."""

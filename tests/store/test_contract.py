@@ -406,6 +406,16 @@ async def test_task_that_comes_back_to_the_line_keeps_its_place(store):
     assert (await place(store)).id == first.id
 
 
+async def test_task_that_is_sent_again_keeps_its_key(store):
+    """
+    The key of the first try goes with every later one, or a provider could not know them for the same.
+    """
+    await add(store, make_task())
+    task = await place(store, key="first")
+    await save(store, task, Deferred(detail="busy"))
+    assert (await place(store, key="second")).submission_key == "first"
+
+
 @pytest.mark.parametrize(
     ("state", "held"), [(state, state in (State.SUBMITTING, State.RUNNING)) for state in sorted(State)]
 )

@@ -453,6 +453,8 @@ class Store(Protocol):
     ) -> Task | None:
         """
         Give the next queued task of the window a place, if there is room: it is `submitting` then.
+
+        `submission_key` is for a task that has none yet: one that is sent again keeps its first.
         """
         ...
 

@@ -127,7 +127,8 @@ def take_place(
     if taken >= limit:
         return None
     task = rows.task_of(head)
-    event = Started(submission_key=submission_key)
+    # A task that is sent again keeps its first key: by it a provider knows the second try for what it is.
+    event = Started(submission_key=task.submission_key or submission_key)
     transaction.count(createAttempts=1)
     return save(transaction, advance(task, event, now), event, expected_version=task.version)
 
