@@ -5,7 +5,7 @@ Saving what has happened: an event is a fact, so it is applied to the task as it
 import logging
 from collections.abc import Callable
 
-from vidrelay.core.errors import DiskFull, IllegalTransition, StaleTask, StoreBusy
+from vidrelay.core.errors import DiskFull, DuplicateRemote, IllegalTransition, StaleTask, StoreError
 from vidrelay.core.lifecycle import Event, advance
 from vidrelay.core.pace import backoff
 from vidrelay.core.ports import Clock, Store
@@ -28,19 +28,24 @@ class Saver:
         """
         Save what `event` makes of the task; if somebody saved it in between, of the task as it is now.
 
-        A full or busy disk is waited out, since what a provider has told must not be forgotten.
+        A full, busy or failing disk is waited out, since what a provider has told must not be forgotten.
 
         Raises:
             IllegalTransition: The task has moved on, and the event no longer means anything for it.
+            DuplicateRemote: The event's remote job belongs to another task.
         """
-        tries = 0
+        tries, stale = 0, False
         while True:
-            moved = advance(task, event, self._clock.now())
             try:
+                if stale:
+                    task, stale = await self._store.get(task.id), False
+                moved = advance(task, event, self._clock.now())
                 return await self._store.save(moved, event, expected_version=task.version)
             except StaleTask:
-                task = await self._store.get(task.id)
-            except (DiskFull, StoreBusy) as problem:
+                stale = True
+            except DuplicateRemote:
+                raise
+            except (DiskFull, StoreError) as problem:
                 tries += 1
                 logger.warning("save.waits task=%s event=%s why=%s", task.id, type(event).__name__, problem.code)
                 await self._clock.sleep(backoff(tries=tries, chance=self._chance()))
