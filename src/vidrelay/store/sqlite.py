@@ -71,9 +71,11 @@ class SqliteStore:
         """
         Commit what is waiting, the counters too, and close the database.
         """
-        # The writer goes last: only the connection that checkpoints may clear the write-ahead log away.
-        await self._reader.aclose()
-        await self._writer.aclose()
+        # Whichever connection goes last folds the write-ahead log into the database, and only the writer can. After a
+        # failed sync nobody may: the next start reads the log from the disk.
+        both = (self._reader, self._writer) if self._writer.usable else (self._writer, self._reader)
+        for connection in both:
+            await connection.aclose()
 
     # Tasks ------------------------------------------------------------------------------------------------------------
 

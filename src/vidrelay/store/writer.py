@@ -6,6 +6,9 @@ costs one wait for the disk, however many changes share it; those that come mean
 commit the event loop tells the listener each changed task and then answers the callers, all in the order of the
 commit. Changes that came to nothing are answered without a commit. What waits is kept on the loop and the thread is
 reached through the loop's `run_in_executor` alone, so a loop that runs such work itself has a store without threads.
+
+A commit that the disk refuses leaves nothing behind and the next one may work. One that the disk took and did not make
+durable is different: the system may show what the disk does not hold. Then nothing more is written by this connection.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from vidrelay.core.errors import StoreError
+from vidrelay.core.errors import DatabaseUnusable, StoreError
 from vidrelay.core.task import Task
 from vidrelay.store.failures import failure
 from vidrelay.store.statements import STATEMENTS, Session
@@ -156,6 +159,7 @@ class Writer:
         self._waiting: list[_Job[Any]] = []
         self._committing = False
         self._closing = False
+        self._unusable: DatabaseUnusable | None = None
         self._closed: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self, operation: Callable[[Transaction], T]) -> T:
@@ -165,6 +169,7 @@ class Writer:
         Raises:
             DiskFull: There was no room; nothing of it was kept.
             StoreBusy: Another process holds the database; nothing of it was kept.
+            DatabaseUnusable: It is damaged, or the disk did not make a commit durable; nothing is written any more.
             StoreError: The database failed, or is closed.
         """
         if self._closing:
@@ -173,6 +178,13 @@ class Writer:
         self._waiting.append(_Job(operation=operation, answer=answer))
         self._begin()
         return await answer
+
+    @property
+    def usable(self) -> bool:
+        """
+        Whether changes can still be made.
+        """
+        return self._unusable is None
 
     async def aclose(self) -> None:
         """
@@ -217,6 +229,8 @@ class Writer:
         group = _Group()
         waiting: Counter[str] = Counter()
         try:
+            if self._unusable is not None:
+                raise self._unusable
             self._connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._run_one(job, group)
@@ -229,8 +243,11 @@ class Writer:
             log.warning("commit.failed changes=%d error=%s", len(jobs), error)
             self._roll_back()
             self._counters.restore(waiting)
+            ours = _ours(error)
+            if isinstance(ours, DatabaseUnusable):
+                self._unusable = ours
             for job in jobs:
-                job.error = job.error or _ours(error)
+                job.error = job.error or ours
             return []
         if group.changed:
             self._counters.add_stored(group.counts)
@@ -275,7 +292,7 @@ class Writer:
         Store the counters that no commit has taken along.
         """
         waiting = self._counters.take()
-        if not waiting:
+        if not waiting or self._unusable is not None:
             return
         waiting["stateWrites"] += 1
         try:
