@@ -229,8 +229,7 @@ class Writer:
         group = _Group()
         waiting: Counter[str] = Counter()
         try:
-            if self._unusable is not None:
-                raise self._unusable
+            self._require_usable()
             self._connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._run_one(job, group)
@@ -252,6 +251,10 @@ class Writer:
         if group.changed:
             self._counters.add_stored(group.counts)
         return group.told
+
+    def _require_usable(self) -> None:
+        if self._unusable is not None:
+            raise self._unusable
 
     def _run_one(self, job: _Job[Any], group: _Group) -> None:
         """
