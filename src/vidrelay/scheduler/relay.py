@@ -260,15 +260,21 @@ class Relay:
         """
         task = await self.get(task_id)
         known = seen or task.state
+        return await self._once(task, lambda now: now.state is not known or now.ended, seconds=seconds)
+
+    async def _once(self, task: Task, reached: Callable[[Task], bool], *, seconds: float) -> Task:
+        """
+        The task once it has reached that, or as it is after so many seconds.
+        """
         deadline = self._clock.monotonic() + seconds
-        with self._roster.waiting(task_id) as committed:
-            while task.state is known and not task.ended:
-                committed.clear()
+        with self._roster.waiting(task.id) as committed:
+            while not reached(task):
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or not await either(committed, left, self._clock):
                     break
-                task = await self.get(task_id)
-        return await self.get(task_id)
+                committed.clear()
+                task = await self.get(task.id)
+        return task
 
     def watch(self) -> AbstractContextManager[asyncio.Queue[Announcement | None]]:
         """
@@ -302,14 +308,9 @@ class Relay:
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
         self._loop.wake(task_id)
-        deadline = self._clock.monotonic() + CANCEL_WAIT_SECONDS
-        with self._roster.waiting(task_id) as committed:
-            while moved.cancel is CancelOutcome.PENDING and not moved.ended:
-                left = deadline - self._clock.monotonic()
-                if left <= 0 or not await either(committed, left, self._clock):
-                    break
-                committed.clear()
-                moved = await self.get(task_id)
+        moved = await self._once(
+            moved, lambda now: now.cancel is not CancelOutcome.PENDING or now.ended, seconds=CANCEL_WAIT_SECONDS
+        )
         return moved, moved.cancel or CancelOutcome.PENDING
 
     async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> Task:
