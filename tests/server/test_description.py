@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from vidrelay.core.lifecycle import Started
 from vidrelay.scheduler.face import COUNTERS
 from vidrelay.server.app import routes
+from vidrelay.server.login import Logins
 from vidrelay.server.openapi import CALLS, describe
 from vidrelay.server.serve import serve
 from vidrelay.testing.clock import FakeClock
@@ -29,6 +30,7 @@ def test_every_route_is_described_and_nothing_else():
     endpoints = routes(
         FakeRelay(Path()),
         token=lambda: TOKEN,
+        logins=Logins(lambda: TOKEN, FakeClock(), cookie_name="c"),
         port=1,
         instance="i",
         version="1",

@@ -171,6 +171,12 @@ class BlockingClient:
         """
         return self._runner.run(self._client.save_result(task_id, path, index=index))
 
+    def login_code(self) -> str:
+        """
+        See `Client.login_code`.
+        """
+        return self._runner.run(self._client.login_code())
+
     def shutdown(self) -> None:
         """
         See `Client.shutdown`.

@@ -375,6 +375,14 @@ class Client:
         """
         return _object(await self._json("POST", "/cache/clear", timeout=CACHE_SECONDS))
 
+    async def login_code(self) -> str:
+        """
+        A code that lets one browser in, once and within a minute: the query of `/login?code=…`.
+
+        It must not stand where others can read it, in a command's arguments say.
+        """
+        return str(_object(await self._json("POST", "/login/code")).get("code"))
+
     async def shutdown(self) -> None:
         """
         Ask the relay to stop: it accepts no more, finishes its writes and exits.

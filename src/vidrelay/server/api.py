@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.ports import How
-from vidrelay.core.task import Resolution, State, Task
+from vidrelay.core.task import Request, Resolution, State, Task
 from vidrelay.core.wire import MAX_NAME_CHARACTERS, asset_json, no_fields, request_from_json, task_json
 from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.answers import json_answer
@@ -60,7 +60,7 @@ class TaskCalls:
         """
         self._refuse_when_stopping()
         admission = await self._relay.submit(
-            request_from_json(call.body),
+            _request(call),
             app=_app(call),
             client_key=_key(call, b"idempotency-key"),
             request_id=_key(call, b"x-client-request-id"),
@@ -159,6 +159,20 @@ def whole_number(call: Call, name: str, *, default: int, least: int, most: int) 
     if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
         raise InvalidRequest(f"{name} must be a whole number from {least} to {most}", field=name)
     return int(text)
+
+
+def _request(call: Call) -> Request:
+    """
+    The request in the body. A browser's page is not trusted to name files of this machine; it uploads them.
+    """
+    request = request_from_json(call.body)
+    if call.by_login:
+        for number, reference in enumerate(request.references):
+            if reference.path is not None:
+                raise InvalidRequest(
+                    "a page cannot name a file by its path", field=f"references[{number}].path", hint="use POST /assets"
+                )
+    return request
 
 
 def _key(call: Call, name: bytes) -> str | None:

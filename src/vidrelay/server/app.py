@@ -15,6 +15,7 @@ from vidrelay.server.dispatch import Body, Dispatcher, Endpoint
 from vidrelay.server.events import EventCalls
 from vidrelay.server.files import FileCalls
 from vidrelay.server.gate import Gate
+from vidrelay.server.login import LoginCalls, Logins
 from vidrelay.server.openapi import describe
 from vidrelay.server.status import StatusCalls
 
@@ -40,14 +41,16 @@ def make_app(
         port: The port it is served at, which is part of every allowed Host.
         instance: The relay's own id, as in `relay.json`.
         version: vidrelay's version.
-        clock: For heartbeats.
+        clock: For heartbeats and the life of logins.
         shutdown: Called once `POST /shutdown` has been answered; returns at once.
         stop_streams: When set, event streams end, long polls are answered, and nothing new is taken in.
         origins: Further origins that may call, exactly as browsers send them.
     """
+    logins = Logins(token, clock, cookie_name=f"vidrelay_{port}_{instance}")
     endpoints = routes(
         relay,
         token=token,
+        logins=logins,
         port=port,
         instance=instance,
         version=version,
@@ -55,13 +58,14 @@ def make_app(
         shutdown=shutdown,
         stop_streams=stop_streams,
     )
-    return Gate(Dispatcher(endpoints), token=token, port=port, origins=origins)
+    return Gate(Dispatcher(endpoints), token=token, logins=logins, port=port, origins=origins)
 
 
 def routes(
     relay: RelayFace,
     *,
     token: Callable[[], str],
+    logins: Logins,
     port: int,
     instance: str,
     version: str,
@@ -70,12 +74,13 @@ def routes(
     stop_streams: asyncio.Event,
 ) -> tuple[Endpoint, ...]:
     """
-    The route table; the arguments are those of `make_app`.
+    The route table; the arguments are those of `make_app`, and the logins that its gate knows.
     """
     tasks = TaskCalls(relay, stopping=stop_streams)
     events = EventCalls(relay, tasks, clock=clock, stopping=stop_streams)
     files = FileCalls(relay)
     cache = CacheCalls(relay)
+    login = LoginCalls(logins)
     status = StatusCalls(
         relay,
         token=token,
@@ -105,5 +110,8 @@ def routes(
         Endpoint(method="GET", path="/metrics", handler=status.metrics),
         Endpoint(method="GET", path="/openapi.json", handler=status.describe),
         Endpoint(method="POST", path="/proof", handler=status.proof, body=Body.JSON, open=True),
+        Endpoint(method="GET", path="/login", handler=login.page, open=True),
+        Endpoint(method="POST", path="/login", handler=login.enter, body=Body.JSON, open=True),
+        Endpoint(method="POST", path="/login/code", handler=login.issue, body=Body.OPTIONAL_JSON),
         Endpoint(method="POST", path="/shutdown", handler=status.shutdown, body=Body.OPTIONAL_JSON),
     )

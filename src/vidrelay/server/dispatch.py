@@ -18,6 +18,12 @@ from vidrelay.server.errors import FORBIDDEN, ClientGone, Refusal, problem_answe
 
 logger = logging.getLogger(__name__)
 
+BY_LOGIN = "vidrelay.by_login"
+"""The gate's mark in the scope of a call that a browser's login lets in."""
+
+MAX_OPEN_BYTES = 4 * 1024
+"""How much of a body is read of one who has shown nothing yet."""
+
 _JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
 _BYTES_TYPE = re.compile(rb"(?:image/[a-z0-9.+-]{1,64}|application/octet-stream)\s*(?:;.*)?", re.IGNORECASE)
 
@@ -70,6 +76,13 @@ class Call:
         return _declared(self.scope)
 
     @property
+    def by_login(self) -> bool:
+        """
+        Whether it comes from a browser that was let in by a login, and not from one who has the token.
+        """
+        return BY_LOGIN in self.scope
+
+    @property
     def head(self) -> bool:
         """
         Whether only the headers of the answer are wanted.
@@ -109,7 +122,7 @@ class Endpoint:
     One line of the route table: a method on a path is answered by a function.
 
     A segment of `path` in braces matches any one segment and is given to the handler under that name. `open`: the call
-    needs no token, because its body is the proof; whatever is wrong with it is the gate's own 403.
+    needs no token, because what it brings is the proof; whatever is wrong with it is the gate's own 403.
     """
 
     method: str
@@ -219,7 +232,7 @@ async def _take_body(scope: Scope, receive: Receive, endpoint: Endpoint) -> Any:
     if declared is None and not _has_header(scope, b"transfer-encoding"):
         data = b""
     else:
-        data = await read_body(receive, declared=declared, limit=MAX_JSON_BYTES)
+        data = await read_body(receive, declared=declared, limit=MAX_OPEN_BYTES if endpoint.open else MAX_JSON_BYTES)
     if not data and kind is Body.OPTIONAL_JSON:
         return None
     return parse_json(data)

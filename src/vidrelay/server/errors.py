@@ -114,5 +114,12 @@ def problem_answer(error: VidrelayError, *, status: int | None = None, headers: 
     return Answer(encode(body), status=problem.status, headers=(*PROBLEM_HEADERS, *headers))
 
 
-FORBIDDEN = problem_answer(Refusal("forbidden", "This call is not allowed.", headers=CLOSE))
+def forbidden() -> Refusal:
+    """
+    What a handler raises for a call that the gate would have refused, had it known what the handler knows.
+    """
+    return Refusal("forbidden", "This call is not allowed.", headers=CLOSE)
+
+
+FORBIDDEN = problem_answer(forbidden())
 """The one 403: the same bytes whatever was wrong, so that it tells a stranger nothing."""

@@ -3,35 +3,46 @@ Who may speak to the relay at all: pure ASGI middleware that stands before routi
 
 In this order, the first that fails decides, and every failure is the same 403: Host, Origin, Sec-Fetch-Site,
 credential. A page in the user's browser can reach a loopback port: Host stops one that rebinds its name to 127.0.0.1,
-Origin and Sec-Fetch-Site stop one that calls across origins, and the token stops everything else.
+Origin and Sec-Fetch-Site stop one that calls across origins, and the token stops everything else. A browser's login
+stands in for the token; it is asked for more, because a cookie comes along with calls that nobody meant.
 """
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vidrelay.server.dispatch import BY_LOGIN
 from vidrelay.server.errors import FORBIDDEN
+from vidrelay.server.login import Logins, code_of
 
 PROOF_PATH = b"/proof"
+LOGIN_PATH = b"/login"
+PAGE_KEY = b"x-vidrelay-page"
+"""The header in which a page sends the key that its login gave it."""
 
 _SCHEMES = frozenset({b"bearer", b"key", b"token"})
-_OWN_SITES = frozenset({b"same-origin", b"none"})
+_OWN_SITES = frozenset({None, b"same-origin", b"none"})
+_LOOKING = frozenset({"GET", "HEAD"})
 _CREDENTIALS = frozenset({b"x-local-token", b"authorization", b"x-goog-api-key"})
-_WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site"}) | _CREDENTIALS
+_WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"cookie", PAGE_KEY}) | _CREDENTIALS
 
 
 class Gate:
     """
-    Lets a call through to `app` that names this relay as its host, comes from no foreign page, and has the token.
+    Lets a call through to `app` that names this relay as its host, comes from no foreign page, and has the token or a
+    login.
     """
 
-    def __init__(self, app: ASGIApp, *, token: Callable[[], str], port: int, origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: Callable[[], str], logins: Logins, port: int, origins: Iterable[str] = ()
+    ) -> None:
         """
         `token` gives the token of the moment; `origins` are further origins that are let in, exactly as written.
         """
         self._app = app
         self._token = token
+        self._logins = logins
         self._hosts = frozenset(b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]"))
         self._own_origins = frozenset(b"http://" + host for host in self._hosts)
         self._extra_origins = frozenset(origin.encode() for origin in origins)
@@ -50,39 +61,76 @@ class Gate:
             await FORBIDDEN(scope, receive, send)
 
     def _admits(self, scope: Scope) -> bool:
-        seen: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name in _WATCHED:
-                if name in seen:
-                    return False
-                seen[name] = value
-        if seen.pop(b"host", None) not in self._hosts:
+        seen = _watched(scope)
+        if seen is None or seen.get(b"host") not in self._hosts:
             return False
-        origin = seen.pop(b"origin", None)
-        site = seen.pop(b"sec-fetch-site", None)
-        # A web view that the user has named is another site by its nature; its exact origin is what lets it in.
-        if origin is None or origin in self._own_origins:
-            if site is not None and site not in _OWN_SITES:
-                return False
-        elif origin not in self._extra_origins:
+        with_code = self._brings_code(scope)
+        if not self._is_at_home(seen, from_anywhere=with_code):
             return False
         if scope["method"] == "POST" and scope["raw_path"] == PROOF_PATH:
             return True
+        if with_code or (scope["method"] == "POST" and scope["raw_path"] == LOGIN_PATH):
+            return _is_same_origin(seen)
+        if _CREDENTIALS.isdisjoint(seen):
+            return self._is_logged_in(scope, seen)
         return self._knows_token(seen)
 
-    def _knows_token(self, credentials: dict[bytes, bytes]) -> bool:
+    def _brings_code(self, scope: Scope) -> bool:
         """
-        Whether there is a credential, and each one is the token (two that differ are somebody's mistake or trick).
+        Whether it is a browser that follows a live login link: the one call that may come from another site.
+        """
+        if scope["raw_path"] != LOGIN_PATH or scope["method"] not in _LOOKING:
+            return False
+        code = code_of(scope["query_string"])
+        return code is not None and self._logins.is_live(code)
+
+    def _is_at_home(self, seen: Mapping[bytes, bytes], *, from_anywhere: bool) -> bool:
+        origin, site = seen.get(b"origin"), seen.get(b"sec-fetch-site")
+        # A web view that the user has named is another site by its nature; its exact origin is what lets it in.
+        if origin is not None and origin not in self._own_origins:
+            return origin in self._extra_origins
+        return site in _OWN_SITES or (from_anywhere and site == b"cross-site")
+
+    def _is_logged_in(self, scope: Scope, seen: Mapping[bytes, bytes]) -> bool:
+        cookies = seen.get(b"cookie")
+        if cookies is None or not _is_same_origin(seen):
+            return False
+        scope[BY_LOGIN] = True
+        return self._logins.admits(cookies, key=seen.get(PAGE_KEY), effect=scope["method"] not in _LOOKING)
+
+    def _knows_token(self, seen: Mapping[bytes, bytes]) -> bool:
+        """
+        Whether each credential that is there is the token (two that differ are somebody's mistake or trick).
         """
         token = self._token().encode()
-        right = bool(credentials) and bool(token)
-        for name, value in credentials.items():
-            given = value
+        right = bool(token)
+        for name in _CREDENTIALS & seen.keys():
+            given = seen[name]
             if name == b"authorization":
-                scheme, _, given = value.partition(b" ")
+                scheme, _, given = given.partition(b" ")
                 right = right and scheme.lower() in _SCHEMES
             right = hmac.compare_digest(given.strip(b" "), token) and right
         return right
+
+
+def _watched(scope: Scope) -> dict[bytes, bytes] | None:
+    """
+    The headers that decide, None where one of them stands there twice.
+    """
+    seen: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in _WATCHED:
+            if name in seen:
+                return None
+            seen[name] = value
+    return seen
+
+
+def _is_same_origin(seen: Mapping[bytes, bytes]) -> bool:
+    """
+    Whether a browser's call comes from the very host it goes to: of the three own names, another one is another site.
+    """
+    return seen.get(b"origin") in (None, b"http://" + seen[b"host"])
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -158,6 +158,23 @@ CALLS: dict[tuple[str, str], _Told] = {
         takes="Challenge",
         answers={200: "Proof"},
     ),
+    ("GET", "/login"): _Told(
+        says="The page that spends a live login code. Needs no token.",
+        answers={200: "text/html"},
+        parameters=(_query("code", SCHEMAS["LoginCode"]["properties"]["code"], "a live code; nothing else beside it"),),
+    ),
+    ("POST", "/login"): _Told(
+        says="Spend a login code: a cookie, and the key that the page sends as X-Vidrelay-Page. Needs no token.",
+        takes="Login",
+        answers={200: "LoggedIn"},
+    ),
+    ("POST", "/login/code"): _Told(
+        says="A code that lets one browser in, once. Not for a browser's own login.",
+        takes="Nothing",
+        takes_optional=True,
+        answers={200: "LoginCode"},
+        problems=(400, 413, 415, 422),
+    ),
     ("POST", "/shutdown"): _Told(
         says="Stop the relay.",
         takes="Nothing",
@@ -208,7 +225,7 @@ def _operation(method: str, path: str, told: _Told) -> dict[str, Any]:
         "summary": told.says,
         "responses": responses,
     }
-    if path == "/proof":
+    if path in ("/proof", "/login"):
         operation["security"] = []
     if told.parameters:
         operation["parameters"] = list(told.parameters)

@@ -33,6 +33,7 @@ _NAME: Schema = {
     "maxLength": MAX_NAME_CHARACTERS,
     "pattern": "^[^\\u0000-\\u001f\\u007f]+$",
 }
+_SECRET: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _SECONDS: Schema = {"type": "number", "minimum": 0, "description": "seconds"}
 _INSTANT: Schema = {"type": "string", "format": "date-time"}
@@ -244,5 +245,8 @@ SCHEMAS: dict[str, Schema] = {
         "additionalProperties": False,
     },
     "Proof": _object({"mac": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}),
+    "Login": {**_object({"code": _SECRET}), "additionalProperties": False},
+    "LoggedIn": _object({"key": _SECRET}),
+    "LoginCode": _object({"code": _SECRET, "seconds": _COUNT}),
 }
 """Every named shape."""

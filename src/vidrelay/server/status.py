@@ -13,7 +13,7 @@ from vidrelay.core.wire import instant, money_json, no_fields
 from vidrelay.scheduler.face import AccountStatus, RelayFace, Stats
 from vidrelay.server.answers import CLOSE, TEXT_HEADERS, Answer, json_answer
 from vidrelay.server.dispatch import Call
-from vidrelay.server.errors import Refusal, problem_answer
+from vidrelay.server.errors import forbidden, problem_answer
 from vidrelay.server.metrics import metrics_text
 
 
@@ -93,16 +93,15 @@ class StatusCalls:
         Raises:
             Refusal: The proof is wrong; it is shown as the gate's own 403.
         """
-        wrong = Refusal("forbidden", "This call is not allowed.")
         try:
             fields = no_fields(call.body, frozenset({"nonce", "mac"}))
         except InvalidRequest:
-            raise wrong from None
+            raise forbidden() from None
         nonce, token = fields.get("nonce"), self._token()
         if not is_nonce(nonce) or not token:
-            raise wrong
+            raise forbidden()
         if not proves(fields.get("mac"), client_proof(token, nonce=str(nonce), port=self._port)):
-            raise wrong
+            raise forbidden()
         mac = server_proof(token, nonce=str(nonce), port=self._port, instance=self._instance)
         # The connection stays open: its other end has proved itself, so the token may follow on it.
         return json_answer({"mac": mac})

@@ -1,0 +1,312 @@
+"""
+A browser comes in with a one-time code, may look with its cookie, and changes things only with its page's own key.
+"""
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+from loopback import TOKEN, Served
+
+from vidrelay.server.login import CODE_SECONDS, LOGIN_SECONDS, MAX_CODES, MAX_LOGINS, Logins
+from vidrelay.testing.clock import FakeClock
+
+ORIGIN = {"Origin": "http://127.0.0.1:P", "Sec-Fetch-Site": "same-origin"}
+EFFECTS = ["/generate", "/task/t1/cancel", "/task/t1/resolve", "/assets", "/accounts/main/resume", "/cache/clear"]
+
+
+class Browser:
+    """
+    What a browser sends: no token, its cookie, and the page key where a page of the relay's adds it.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.cookie = b""
+        self.key = ""
+
+    async def call(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        told = {"Host": f"127.0.0.1:{self.served.port}", "Connection": "close", "Content-Length": str(len(data))}
+        told |= {name.replace("_", "-"): value.replace(":P", f":{self.served.port}") for name, value in headers.items()}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items())]
+        head = "\r\n".join(lines).encode("latin-1") + (b"\r\nCookie: " + self.cookie if self.cookie else b"")
+        answer = await self.served.raw(head + b"\r\n\r\n" + data)
+        return int(answer[9:12]), answer
+
+    async def effect(self, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
+        return await self.call("POST", path, body, **{"X_Vidrelay_Page": self.key, **ORIGIN, **headers})
+
+    async def enter(self, code: str, **headers: str) -> int:
+        status, answer = await self.call("POST", "/login", {"code": code}, **{**ORIGIN, **headers})
+        if status == 200:
+            head, _, body = answer.partition(b"\r\n\r\n")
+            self.set_cookie = re.search(rb"set-cookie: ([^\r]+)", head)[1]
+            self.cookie = self.set_cookie.partition(b";")[0]
+            self.key = json.loads(body)["key"]
+        return status
+
+
+async def new_code(served: Served) -> str:
+    return (await served.client.post("/login/code")).json()["code"]
+
+
+@pytest.fixture
+async def browser(served: Served) -> Browser:
+    """
+    One that has come in.
+    """
+    found = Browser(served)
+    assert await found.enter(await new_code(served)) == 200
+    return found
+
+
+async def refusal(served: Served) -> bytes:
+    return without_date((await Browser(served).call("GET", "/health"))[1])
+
+
+def without_date(answer: bytes) -> bytes:
+    return re.sub(rb"date: [^\r]*\r\n", b"", answer)
+
+
+# Coming in
+
+
+async def test_a_code_has_256_bits_and_says_how_long_it_is_good(served):
+    told = (await served.client.post("/login/code")).json()
+    assert len(base64.urlsafe_b64decode(told["code"] + "=")) == 32
+    assert told["seconds"] == CODE_SECONDS == 60
+
+
+async def test_the_cookie_is_the_ports_and_the_instances_and_is_kept_from_scripts(browser):
+    name = f"vidrelay_{browser.served.port}_i-1".encode()
+    told = re.escape(name) + rb"=[A-Za-z0-9_-]{43}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"
+    assert re.fullmatch(told, browser.set_cookie)
+
+
+async def test_looking_at_the_link_spends_nothing(served):
+    code = await new_code(served)
+    for _ in range(3):
+        status, answer = await Browser(served).call("GET", f"/login?code={code}", Sec_Fetch_Site="cross-site")
+        assert status == 200
+        assert b"text/html" in answer
+        assert b"set-cookie" not in answer
+    assert await Browser(served).enter(code) == 200
+
+
+async def test_the_pages_policy_lets_in_its_own_script_and_nothing_else(served):
+    _, answer = await Browser(served).call("GET", f"/login?code={await new_code(served)}")
+    head, _, page = answer.partition(b"\r\n\r\n")
+    script = re.search(rb"<script>(.*)</script>", page, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script).digest())
+    policy = re.search(rb"content-security-policy: ([^\r]+)", head)[1]
+    assert policy.startswith(b"default-src 'none'; script-src 'sha256-" + digest + b"'; connect-src 'self'; ")
+    assert b"referrer-policy: no-referrer" in head
+    assert b"cache-control: no-store" in head
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?", "?code=", "?code=x", "?code=C&x=1", "?x=1&code=C", "?code=C%20", "?code=C&"]
+)
+async def test_without_a_live_code_alone_in_it_the_link_leads_nowhere(served, query):
+    path = "/login" + query.replace("C", await new_code(served))
+    assert without_date((await Browser(served).call("GET", path))[1]) == await refusal(served)
+
+
+async def test_the_token_does_not_open_the_page_of_a_dead_link(served):
+    answer = await served.client.get("/login?code=" + "x" * 43)
+    assert answer.status_code == 403
+
+
+async def test_only_the_link_may_come_from_another_site(served):
+    code = await new_code(served)
+    for path in ("/health", "/login", "/login?code=" + "x" * 43, f"/health?code={code}"):
+        headers = {"Sec-Fetch-Site": "cross-site", "X-Local-Token": TOKEN}
+        assert (await Browser(served).call("GET", path, **headers))[0] == 403
+    assert (await Browser(served).call("GET", f"/login?code={code}", Sec_Fetch_Site="same-site"))[0] == 403
+    assert await Browser(served).enter(code, Sec_Fetch_Site="cross-site") == 403
+    assert await Browser(served).enter(code) == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "http://localhost:P", "http://[::1]:P", "https://127.0.0.1:P", "http://evil", "tauri://localhost"],
+)
+async def test_a_login_comes_from_the_very_host_it_goes_to(served, origin):
+    code = await new_code(served)
+    assert await Browser(served).enter(code, Origin=origin, Sec_Fetch_Site="none") == 403
+    assert (await Browser(served).call("GET", f"/login?code={code}", Origin=origin))[0] == 403
+    assert await Browser(served).enter(code) == 200
+
+
+async def test_a_code_that_comes_twice_ends_the_login_it_made(browser):
+    code = await new_code(browser.served)
+    first, second = Browser(browser.served), Browser(browser.served)
+    assert await first.enter(code) == 200
+    assert (await first.call("GET", "/health"))[0] == 200
+    assert await second.enter(code) == 403
+    assert (await first.call("GET", "/health"))[0] == 403
+    assert (await browser.call("GET", "/health"))[0] == 200
+
+
+async def test_a_code_is_good_for_a_minute(served):
+    code = await new_code(served)
+    await served.clock.advance(CODE_SECONDS)
+    assert (await Browser(served).call("GET", f"/login?code={code}"))[0] == 403
+    assert await Browser(served).enter(code) == 403
+
+
+@pytest.mark.parametrize("body", [{}, [], None, {"code": 5}, {"code": ""}, {"code": "é"}, {"code": "C", "x": 1}, b"{"])
+async def test_whatever_else_is_posted_gets_the_gates_own_403(served, body):
+    if isinstance(body, dict) and body.get("code") == "C":
+        body = {**body, "code": await new_code(served)}
+    answer = await Browser(served).call("POST", "/login", body, **ORIGIN)
+    assert without_date(answer[1]) == await refusal(served)
+
+
+async def test_a_strangers_body_is_not_read_far(served):
+    status, _ = await Browser(served).call("POST", "/login", {"code": "x" * 5000}, **ORIGIN)
+    assert status == 403
+    assert await Browser(served).enter(await new_code(served)) == 200
+
+
+async def test_a_code_is_given_to_the_token_alone(browser):
+    assert (await Browser(browser.served).call("POST", "/login/code"))[0] == 403
+    status, answer = await browser.effect("/login/code")
+    assert status == 403
+    assert without_date(answer) == await refusal(browser.served)
+
+
+# What a login may do
+
+
+async def test_with_its_cookie_a_browser_may_look(browser):
+    for path in ("/health", "/tasks", "/accounts", "/stats", "/openapi.json"):
+        for site in ("same-origin", "none"):
+            assert (await browser.call("GET", path, Sec_Fetch_Site=site))[0] == 200
+
+
+@pytest.mark.parametrize("path", [*EFFECTS, "/cache/verify", "/shutdown", "/nowhere"])
+async def test_the_cookie_alone_has_no_effect(browser, path):
+    browser.served.relay.make()
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+        answer = await browser.call(method, path, {"prompt": "a fox"}, **ORIGIN)
+        assert without_date(answer[1]) == await refusal(browser.served), method
+    assert list(browser.served.relay.tasks) == ["t1"]
+    assert browser.served.relay.paused
+    assert not browser.served.shutdowns
+
+
+async def test_with_the_pages_key_it_has(browser):
+    status, _ = await browser.effect("/generate", {"prompt": "a fox"})
+    assert status == 202
+    assert (await browser.effect("/task/t1/cancel"))[0] == 200
+
+
+async def test_the_key_of_another_login_or_no_key_is_refused(browser):
+    other = Browser(browser.served)
+    await other.enter(await new_code(browser.served))
+    for key in ("", "x", other.key, browser.key[:-1], browser.key + "x", browser.key.swapcase(), "\xff", "x" * 9000):
+        status, _ = await browser.effect("/generate", {"prompt": "a fox"}, X_Vidrelay_Page=key)
+        assert status == 403, key
+    assert not browser.served.relay.tasks
+
+
+async def test_the_key_without_the_cookie_is_nothing(browser):
+    browser.cookie = b""
+    assert (await browser.effect("/generate", {"prompt": "a fox"}))[0] == 403
+    assert (await browser.call("GET", "/health", X_Vidrelay_Page=browser.key))[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/health", "/events"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://localhost:P"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "null"},
+        {"Origin": "tauri://localhost"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": ""},
+    ],
+)
+async def test_the_cookie_from_any_other_page_is_refused(browser, path, headers):
+    answer = await browser.call("GET", path, **headers)
+    assert without_date(answer[1]) == await refusal(browser.served)
+
+
+async def test_another_ports_or_instances_cookie_is_not_this_ones(browser):
+    name, _, value = browser.cookie.decode().partition("=")
+    port = browser.served.port
+    wrong = [f"vidrelay_{port + 1}_i-1={value}", f"vidrelay_{port}_i-2={value}", f"{name}={value}x", f"{name}=", value]
+    for cookie in [*wrong, name, f"{name}={value[:-1]}", f"{name.upper()}={value}", f"x{name}={value}"]:
+        browser.cookie = cookie.encode()
+        assert (await browser.call("GET", "/events"))[0] == 403, cookie
+
+
+async def test_a_planted_cookie_of_the_same_name_locks_nobody_out(browser):
+    name = browser.cookie.partition(b"=")[0]
+    browser.cookie = b"a=b; " + name + b"=" + b"x" * 43 + b"; " + browser.cookie + b"; c"
+    assert (await browser.call("GET", "/health"))[0] == 200
+
+
+async def test_two_cookie_headers_are_refused(browser):
+    assert (await browser.call("GET", "/health", Cookie=browser.cookie.decode()))[0] == 403
+
+
+async def test_beside_a_credential_the_cookie_does_not_count(browser):
+    assert (await browser.call("GET", "/health", X_Local_Token="wrong"))[0] == 403
+    assert (await browser.call("POST", "/generate", {"prompt": "a"}, X_Local_Token=TOKEN))[0] == 202
+
+
+async def test_a_page_cannot_name_a_file_of_this_machine(browser):
+    body = {"prompt": "a fox", "references": [{"url": "https://x.example/a.png"}, {"path": "/etc/hostname"}]}
+    status, answer = await browser.effect("/generate", body)
+    assert status == 422
+    assert b'"field":"references[1].path"' in answer
+    assert not browser.served.relay.tasks
+    assert (await browser.served.client.post("/generate", json=body)).status_code == 202
+
+
+# How long
+
+
+async def test_a_login_ends_after_twelve_hours(browser):
+    await browser.served.clock.advance(LOGIN_SECONDS - 1)
+    assert (await browser.call("GET", "/health"))[0] == 200
+    await browser.served.clock.advance(1)
+    assert (await browser.call("GET", "/health"))[0] == 403
+
+
+@pytest.mark.parametrize("seconds", [-86_400.0, 3600.0, 10 * 365 * 86_400.0])
+async def test_setting_the_clock_neither_ends_nor_lengthens_anything(browser, seconds):
+    code = await new_code(browser.served)
+    browser.served.clock.jump(seconds)
+    assert (await browser.call("GET", "/health"))[0] == 200
+    assert (await Browser(browser.served).call("GET", f"/login?code={code}"))[0] == 200
+    await browser.served.clock.advance(CODE_SECONDS)
+    assert await Browser(browser.served).enter(code) == 403
+
+
+def test_a_new_token_ends_every_login_and_code() -> None:
+    tokens = ["one"]
+    logins = Logins(lambda: tokens[-1], FakeClock(), cookie_name="c")
+    code, cookie_and_key = logins.issue(), logins.enter(logins.issue())
+    cookie = b"c=" + cookie_and_key[0].encode()
+    assert logins.admits(cookie, key=cookie_and_key[1].encode(), effect=True)
+    tokens.append("two")
+    assert not logins.is_live(code)
+    assert logins.enter(code) is None
+    assert not logins.admits(cookie, key=cookie_and_key[1].encode(), effect=False)
+
+
+def test_codes_and_logins_are_bounded_and_the_newest_are_kept() -> None:
+    logins = Logins(lambda: "token", FakeClock(), cookie_name="c")
+    codes = [logins.issue() for _ in range(MAX_CODES + 3)]
+    assert [logins.is_live(code) for code in codes] == [False] * 3 + [True] * MAX_CODES
+    cookies = [b"c=" + logins.enter(logins.issue())[0].encode() for _ in range(MAX_LOGINS + 3)]
+    admitted = [logins.admits(cookie, key=None, effect=False) for cookie in cookies]
+    assert admitted == [False] * 3 + [True] * MAX_LOGINS
