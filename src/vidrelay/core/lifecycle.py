@@ -7,7 +7,9 @@ What is not in the table raises `IllegalTransition` and changes nothing.
 
 Intent is stored before effect. `Started` is saved before the first byte of a create call leaves, so a task found in
 `submitting` after a crash may have been paid for: it gets `Lost`, and waits in `uncertain` until a look-up or a person
-settles it. Nothing else resends a create. There is no separate recovery code: a crash is an event like any other.
+settles it. Nothing else resends a create, except where the provider answers the same key with its first answer
+(`Dedupe.REPLAY`): there `Deferred` puts the task back in line, and sending again is asking what became of it. There is
+no separate recovery code: a crash is an event like any other.
 
 A wish to cancel is a flag where the remote side must be asked first (`submitting`, `running`); a task that comes back
 to `queued` with that flag is cancelled instead of queued. A remote job that may still run after the task has ended
@@ -66,7 +68,8 @@ class Answered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
     """
-    It did not work now and is worth another try later. From `submitting` it means: surely not created.
+    It did not work now and is worth another try later. From `submitting` it means: surely not created, or sending it
+    again under the same key cannot create it twice.
 
     `problem` tells a person what to mend where the try waits for that.
     """

@@ -63,7 +63,8 @@ class Scope(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureRule:
     """
-    What a provider takes as a picture; a larger one, or one of another type, is sent as a scaled JPEG copy.
+    What a provider takes as a picture; a larger one, or one of another type, is sent as a scaled copy of a type it
+    takes. `max_edge` is pixels; None for what it does not limit.
     """
 
     max_edge: int | None = None
@@ -698,15 +699,20 @@ class Assets(Protocol):
         Take in a picture from a file of the user's.
 
         Raises:
-            InvalidRequest: It is no regular file, or one that must not be read.
-            UnsupportedMedia: It is no PNG, JPEG or WebP picture.
-            TooLarge: It is over a limit.
+            InvalidRequest: It is no regular file, one that must not be read, no picture, or over a limit.
+            DiskFull: There is no room.
         """
         ...
 
     async def fitted(self, asset: Asset, rule: PictureRule) -> Asset:
         """
         The picture itself if the rule takes it, else a scaled copy made once and kept; `pixels` stays the original's.
+
+        Raises:
+            UnknownAsset: Its file is gone.
+            UnsupportedMedia: The rule allows no type that can be written.
+            TooLarge: It cannot be made small enough.
+            DiskFull: There is no room for the copy.
         """
         ...
 

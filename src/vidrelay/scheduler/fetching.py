@@ -28,6 +28,9 @@ class Fetcher:
         self._tools = tools
 
     async def download(self, task: Task, track: Track, account: Account) -> Delay:
+        """
+        Fetch every file of the task; returns when to look at it again. Trouble on the way never fails a paid task.
+        """
         try:
             files = await self._fetch(task, track, account)
         except DeadAddress as dead:

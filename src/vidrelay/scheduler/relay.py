@@ -226,6 +226,11 @@ class Relay:
     async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
         """
         Keep a reference image.
+
+        Raises:
+            UnsupportedMedia: It is no picture that can be read.
+            TooLarge: It is over a limit.
+            DiskFull: There is no room.
         """
         return await self._assets.put(chunks)
 

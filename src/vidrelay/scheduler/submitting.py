@@ -30,6 +30,12 @@ class Submitter:
         self._tools = tools
 
     async def submit(self, task: Task, track: Track, account: Account) -> Delay:
+        """
+        Send the create call, once; returns when to look at the task again.
+
+        Whatever goes wrong after its first byte may have left makes the task uncertain, unless the provider can tell a
+        repeated create apart by its key.
+        """
         track.fresh_place = False
         sending = Sending()
         account.probe(self._tools.clock.monotonic())
@@ -122,6 +128,9 @@ class Submitter:
         return next_lookup(0.0)
 
     async def find(self, task: Task, account: Account) -> Delay:
+        """
+        Look for the lost create at its provider; returns when to look again, None after the last time.
+        """
         now, elapsed = self._tools.clock.now(), max(0.0, (self._tools.clock.now() - task.updated_at).total_seconds())
         sent_at = task.started_at or task.created_at
         rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())

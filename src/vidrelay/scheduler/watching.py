@@ -30,6 +30,9 @@ class Watcher:
         self._tools = tools
 
     async def poll(self, task: Task, track: Track, account: Account) -> Delay:
+        """
+        Ask how the task is doing, and save what has changed; returns when to ask again.
+        """
         now = self._tools.clock.monotonic()
         rest = account.rest(creates=False, monotonic=now)
         if rest > 0:
@@ -125,6 +128,9 @@ class Watcher:
         return None
 
     async def cancel(self, task: Task, track: Track, account: Account) -> Delay:
+        """
+        Ask the provider to stop the task, where it can; returns when to look at the task again.
+        """
         adapter = account.plan.adapter
         held_until = self._tools.clock.now() + adapter.traits.longest_run
         if not adapter.traits.can_cancel:
