@@ -15,7 +15,7 @@ from typing import Self
 from vidrelay.core.policy import PollPolicy
 
 LONGEST_WAIT = 7 * 86400.0
-"""No `Retry-After` is taken for longer than this."""
+"""No `Retry-After`, and no rest that an earlier life kept, is taken for longer than this."""
 ENOUGH = 30
 """So many past tasks make a law."""
 RECENT = 10

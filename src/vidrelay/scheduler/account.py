@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from vidrelay.core.pace import backoff
+from vidrelay.core.pace import LONGEST_WAIT, backoff
 from vidrelay.core.ports import AccountPlan, Pause, Prepared, Refused, Scope
 from vidrelay.core.task import Blocked, Money
 
@@ -19,7 +19,6 @@ LOWERED_FOR_SECONDS = 60.0
 UNTOLD_REST_SECONDS = {"auth": 300.0, "balance": 300.0}
 """How long an account rests when its provider says why but not how long: three calls in ten minutes at the most."""
 
-LONGEST_REST_SECONDS = 7 * 86_400.0
 PROBE_SECONDS = 15.0
 FOREVER = float("inf")
 
@@ -104,7 +103,7 @@ class Account:
         """
         Take up a pause that an earlier life of the relay kept.
         """
-        seconds = FOREVER if pause.until is None else min((pause.until - now).total_seconds(), LONGEST_REST_SECONDS)
+        seconds = FOREVER if pause.until is None else min((pause.until - now).total_seconds(), LONGEST_WAIT)
         self._pauses[pause.scope] = pause, monotonic + seconds
 
     def refused(self, refusal: Refused, *, now: datetime, monotonic: float, chance: float) -> Pause:
