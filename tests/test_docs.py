@@ -98,13 +98,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(target), f"{name(page)} links to {link}"
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
+def test_the_index_names_every_page_once() -> None:
     """
-    A page nobody links to is a page nobody reads.
+    A page nobody links to is a page nobody reads, and of two entries for one page neither is the right one.
     """
     index = ROOT / "docs/index.md"
-    linked = {(index.parent / link).resolve() for link in LINK.findall(text(index)) if ":" not in link}
-    assert sorted(set(ROOT.glob("docs/**/*.md")) - linked - {index}) == []
+    linked = [(index.parent / link).resolve() for link in LINK.findall(text(index)) if ":" not in link]
+    assert sorted(linked) == sorted(set(ROOT.glob("docs/**/*.md")) - {index})
 
 
 def test_make_targets_that_are_named_exist() -> None:
