@@ -590,7 +590,14 @@ def test_vllm_omni_is_asked_to_stop(status: int, stopped: bool) -> None:
     running = reply(WORKING | {"id": VLLM_ID})
     requests, outcome = converse(make_adapter().cancel(task_of(VLLM_ID)), running, reply({}, status=status))
     assert [request.method for request in requests] == ["GET", "DELETE"]
-    assert outcome == (Cancelled(outcome=CancelOutcome.STOPPED) if stopped else CancelTooLate())
+    assert isinstance(outcome, Cancelled if stopped else Trouble)
+
+
+def test_a_job_that_is_not_there_is_not_called_finished() -> None:
+    """An earlier DELETE may have stopped it: that is not too late to cancel, and is left to the polls."""
+    requests, outcome = converse(make_adapter().cancel(task_of(VLLM_ID)), reply({"detail": "not found"}, status=404))
+    assert [request.method for request in requests] == ["GET"]
+    assert isinstance(outcome, Trouble)
 
 
 @pytest.mark.parametrize("job", [COMPLETED, FAILED])

@@ -4,7 +4,21 @@ A wish to cancel is never lost, and its receipt says what was really stopped.
 
 import asyncio
 
+from vidrelay.core.messages import HttpRequest
+from vidrelay.core.ports import Trouble
 from vidrelay.core.task import CancelOutcome, State
+from vidrelay.testing.toy import BASE, ToyAdapter
+
+
+class ForgottenAdapter(ToyAdapter):
+    """
+    An adapter whose provider does not know the job that is to be cancelled.
+    """
+
+    def cancel(self, task):
+        """Not there, which may have many reasons."""
+        yield HttpRequest(method="DELETE", url=f"{BASE}/jobs/{task.remote_id}")
+        return Trouble(detail="404")
 
 
 async def test_a_queued_task_is_cancelled_here(bench):
@@ -96,6 +110,22 @@ async def test_a_wish_whose_answer_was_lost_counts_as_heard(bench):
         first = await bench.submit()
         task, outcome = await bench.relay.cancel(first.id)
     assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.STOPPED)
+
+
+async def test_a_stopped_job_that_its_provider_forgot_counts_as_stopped(bench):
+    """Stopped, and we died before that was saved: what is not there after a wish to cancel is cancelled, not failed."""
+    bench.adapter = ForgottenAdapter()
+    async with bench.running():
+        bench.provider.run_seconds = 600
+        first = await bench.submit()
+        await bench.clock.advance(100)
+        bench.provider.forget()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bench.relay.cancel(first.id))
+            await bench.clock.settle()
+            await bench.clock.advance(120)
+        task = await bench.relay.get(first.id)
+    assert (task.state, task.cancel, task.place_until) == (State.CANCELLED, CancelOutcome.STOPPED, None)
 
 
 async def test_a_cancellation_nobody_asked_for_is_a_failure(bench):

@@ -118,6 +118,10 @@ class Watcher:
             track.missing += 1
         if track.missing < MAX_MISSING:
             return self._tools.next_poll(task, track, account)
+        if task.cancel is CancelOutcome.PENDING:
+            # Our own wish was heard, and its answer lost: what is not there any more does not run.
+            await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.STOPPED))
+            return None
         problem = Problem(
             code="remote_unknown",
             title="The provider does not know the task",

@@ -164,13 +164,14 @@ class OpenAiAdapter:
         if words.spoken(self._dialect, remote_id) is not Dialect.VLLM_OMNI or not self.valid_id(remote_id):
             return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
         seen = yield from self.poll(task)
+        if isinstance(seen, NotThere):
+            # Stopped by a DELETE whose answer we never heard, or not there yet: which of them, the polls will show.
+            return Trouble(detail=seen.detail)
         if not isinstance(seen, StillRunning):
             return seen if isinstance(seen, Refused | Trouble) else CancelTooLate()
         reply = yield HttpRequest(method="DELETE", url=self._address(remote_id), headers=self._headers())
         if 200 <= reply.status < 300 or reply.status == 409:  # 409: the abort is already under way
             return Cancelled(outcome=CancelOutcome.STOPPED)
-        if reply.status == 404:
-            return CancelTooLate()
         refused = refusal(reply, read_object(reply), key=self._key)
         return refused or Trouble(detail=f"the provider answered {reply.status}", retry_after=wait_of(reply))
 
