@@ -2,11 +2,13 @@
 Trouble on the way: what may be repeated is, what may have been paid for is not.
 """
 
+from datetime import timedelta
+
 import pytest
 
 from vidrelay.core.errors import DuplicateRemote, InvalidRequest, WrongState
 from vidrelay.core.ports import Dedupe
-from vidrelay.core.task import Resolution, State
+from vidrelay.core.task import Blocked, Resolution, State
 from vidrelay.testing.toy import ToyAdapter
 
 
@@ -42,6 +44,7 @@ async def test_a_lost_answer_is_never_followed_by_a_second_create(bench, fault):
         lost = await bench.relay.get(task.id)
         assert lost.state is State.UNCERTAIN
         assert "may already be charged" in lost.error.detail
+        assert bench.relay.standing(lost).blocked == Blocked(reason="lookup", until=None)
     assert len(bench.provider.creates) == 1
 
 
@@ -51,7 +54,9 @@ async def test_a_lost_create_is_found_in_the_providers_list(bench):
     bench.provider.arm("create", "lost_after")
     async with bench.running():
         task = await bench.submit()
-        assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
+        lost = await bench.relay.get(task.id)
+        assert lost.state is State.UNCERTAIN
+        assert bench.relay.standing(lost).blocked.until == lost.updated_at + timedelta(seconds=5)
         await bench.until(task.id, State.DONE)
     assert len(bench.provider.creates) == 1
 

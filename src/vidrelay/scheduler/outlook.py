@@ -3,6 +3,8 @@ What can be said of a live task beside its record: its place in line, the time l
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
+from math import isinf
 
 from vidrelay.core.estimate import in_line, remaining, told
 from vidrelay.core.ports import Clock
@@ -10,6 +12,7 @@ from vidrelay.core.task import Blocked, Eta, Standing, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
+from vidrelay.scheduler.track import Track
 
 
 class Outlook:
@@ -43,9 +46,16 @@ class Outlook:
                     blocked=self._blocked(task),
                 )
             case State.UNCERTAIN:
-                return Standing(blocked=Blocked(reason="lookup"))
+                return Standing(blocked=Blocked(reason="lookup", until=self._next_lookup(track)))
             case _:
                 return Standing()
+
+    def _next_lookup(self, track: Track) -> datetime | None:
+        """
+        When a lost create is next looked for; None when only a person can settle it.
+        """
+        left = track.due - self._clock.monotonic()
+        return None if isinf(left) else self._clock.now() + timedelta(seconds=max(0.0, left))
 
     def _blocked(self, task: Task) -> Blocked | None:
         account = self._accounts.get(task.account)
