@@ -18,7 +18,7 @@ from vidrelay.daemon.idle import Activity
 from vidrelay.daemon.leftover import take_lock
 from vidrelay.daemon.logs import clean, log_to
 from vidrelay.daemon.ports import TRIES, candidates, ephemeral_range, open_first, try_port
-from vidrelay.daemon.state import Kept, StateLock, prepare, read_kept, write_kept
+from vidrelay.daemon.state import Kept, StateLock, clear_drafts, prepare, read_kept, write_kept
 from vidrelay.testing.clock import FakeClock, settle
 
 TOKEN = "vrl_" + "a" * 43
@@ -151,6 +151,15 @@ def test_token_and_port_are_kept(tmp_path: Path) -> None:
 def test_a_keep_file_that_no_relay_wrote_is_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / "keep.json").write_text(text, encoding="latin-1")
     assert read_kept(tmp_path) is None
+
+
+def test_drafts_of_a_killed_relay_are_cleared_and_nothing_else(tmp_path: Path) -> None:
+    drafts = [tmp_path / f".{name}.json.0123456789abcdef" for name in ("relay", "keep")]
+    others = [tmp_path / name for name in ("keep.json", ".relay.json.bak", ".other.json.0123456789abcdef", "relay.db")]
+    for path in (*drafts, *others):
+        path.write_text(TOKEN)
+    clear_drafts(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted(others)
 
 
 # A relay that is there already

@@ -24,7 +24,7 @@ from vidrelay.daemon.idle import Activity
 from vidrelay.daemon.leftover import take_lock
 from vidrelay.daemon.logs import log_to
 from vidrelay.daemon.ports import candidates, ephemeral_range, open_first, try_port
-from vidrelay.daemon.state import Kept, StateLock, prepare, read_kept, write_kept
+from vidrelay.daemon.state import Kept, StateLock, clear_drafts, prepare, read_kept, write_kept
 from vidrelay.scheduler.relay import Relay
 from vidrelay.server.app import make_app
 from vidrelay.server.serve import serve as serve_http
@@ -81,6 +81,7 @@ async def _serve(wish: Wish, ready: Callable[[str], None], clock: Clock) -> None
     with lock:
         # Whoever wrote it is dead, for the lock is ours.
         (wish.state_dir / NAME).unlink(missing_ok=True)
+        clear_drafts(wish.state_dir)
         log_to(wish.state_dir)
         listener, token = _listen(wish)
         port = listener.getsockname()[1]

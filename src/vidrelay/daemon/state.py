@@ -5,6 +5,7 @@ The state directory: private, and held by one relay at a time through a lock of 
 import errno
 import json
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from vidrelay.core.proof import is_token
 
 LOCK_NAME = "relay.lock"
 KEEP_NAME = "keep.json"
+
+_DRAFT = re.compile(r"\.(?:relay|keep)\.json\.[0-9a-f]{16}")
 
 
 def prepare(state_dir: Path) -> None:
@@ -40,6 +43,15 @@ def prepare(state_dir: Path) -> None:
             f"The state directory {state_dir} cannot be used: {error.strerror}.",
             hint="Name another: --state-dir DIR, or VIDRELAY_STATE_DIR.",
         ) from error
+
+
+def clear_drafts(state_dir: Path) -> None:
+    """
+    Delete what a relay that was killed in the middle of writing its small files left of them; needs the lock.
+    """
+    for path in state_dir.iterdir():
+        if _DRAFT.fullmatch(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
 
 
 class StateLock:
