@@ -22,7 +22,7 @@ import typer
 from vidrelay.cli.request import number_from, reference_from, slug, value_from
 from vidrelay.cli.terminal import Exit, Where, exit_of, exit_of_error, fault_lines, out, out_json, say, shortened
 from vidrelay.core.errors import ConfigError, InvalidRequest, RelayUnavailable, RequestError, VidrelayError
-from vidrelay.core.task import ENDED, Priority, Reference, Request, State
+from vidrelay.core.task import Priority, Reference, Request, State
 from vidrelay.core.wire import request_from_json, request_json
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class _Batch:
             told: set[str] = set()
 
             def show(task: "TaskView") -> None:
-                if task.state in ENDED and task.id not in told:
+                if task.ended and task.id not in told:
                     told.add(task.id)
                     say(f"{len(told)} of {len(unended)}  {task.id}  {task.state}  {shortened(task.prompt, 50)}")
 

@@ -30,10 +30,9 @@ async def _stats(where: Where, as_json: bool) -> Exit:
     if as_json:
         out_json(told)
         return Exit.DONE
-    counters = told.get("counters", told)
     rows = [
         (name, bulk(value) if name == "bytesDownloaded" else f"{value:,}")
-        for name, value in counters.items()
+        for name, value in told.items()
         if isinstance(value, int) and not isinstance(value, bool)
     ]
     table(("counter", "so far"), rows, right=frozenset({1}))
@@ -123,15 +122,12 @@ async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
 
 
 def _name(account: Mapping[str, Any]) -> str:
-    default = account.get("isDefault") or account.get("default")
-    return str(account.get("name", "")) + (" (default)" if default else "")
+    return str(account.get("name", "")) + (" (default)" if account.get("isDefault") else "")
 
 
 def _pause(account: Mapping[str, Any]) -> str:
-    pause = account.get("paused") or account.get("pause")
-    if not pause:
+    if not account.get("paused"):
         return "none"
-    facts = pause if isinstance(pause, dict) else account
-    until = facts.get("until")
-    words = [str(facts.get(name)) for name in ("scope", "reason", "why", "detail") if facts.get(name)]
+    until = account.get("until")
+    words = [str(account[name]) for name in ("scope", "why", "detail") if account.get(name)]
     return ": ".join(words) + (f", until {until}" if until else ", until you lift it")

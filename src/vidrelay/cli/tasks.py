@@ -10,7 +10,7 @@ import typer
 
 from vidrelay.cli.terminal import Exit, Where, exit_of, out, out_json, say, shortened, shown, span, table
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.task import Resolution, State
+from vidrelay.core.task import LIVE, Resolution, State
 
 if TYPE_CHECKING:
     from vidrelay.client.calls import Client
@@ -157,7 +157,7 @@ async def _watch(where: Where, task_ids: list[str], as_json: bool) -> Exit:
 
 
 async def _unended(client: "Client") -> list["TaskView"]:
-    states = [State.QUEUED, State.SUBMITTING, State.UNCERTAIN, State.RUNNING, State.DOWNLOADING]
+    states = sorted(LIVE)
     found, cursor = await client.tasks(states=states, limit=200)
     while cursor:
         more, cursor = await client.tasks(states=states, limit=200, cursor=cursor)
