@@ -2,7 +2,6 @@
 What the article promises, over real processes: each wanted clip is paid for once, whatever happens.
 """
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
@@ -128,21 +127,6 @@ def test_without_a_token_everything_is_403(world, path):
     assert world.http.get("/tasks").json()["tasks"] == []
 
 
-def test_five_minutes_of_work_need_at_most_25_polls():
-    """The default pace, over five minutes: the schedule is the one the relay uses."""
-    from vidrelay.core.pace import next_poll
-    from vidrelay.core.policy import PollPolicy
-
-    for chance in (0.0, 0.5, 0.999):
-        elapsed, polls = 0.0, 0
-        while True:
-            elapsed += next_poll(polls=polls, elapsed=elapsed, policy=PollPolicy(), floor=1.0, chance=chance)
-            if elapsed > 300:
-                break
-            polls += 1
-        assert polls <= (25 if chance >= 0.5 else 30)
-
-
 def test_the_ledger_knows_who_asks(world):
     """The relay says who it is on every call."""
     simulator = world.simulate("--run-seconds", "0.1")
@@ -152,4 +136,3 @@ def test_the_ledger_knows_who_asks(world):
     agents = simulator.ledger()["userAgents"]
     assert len(agents) == 1
     assert agents[0].startswith("vidrelay/")
-    assert json.dumps(agents)

@@ -2,7 +2,6 @@
 What goes over the wire: faults, ranges, dialects, and the simulator's own paths.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.simulator import RunningSimulator, running_simulator
 
 
@@ -141,11 +141,12 @@ async def test_a_short_file_looks_whole() -> None:
 
 async def test_a_signed_address_dies_and_is_renewed() -> None:
     """SGLang's cloud storage: the address needs no key, expires, and asking again gives a fresh one."""
-    async with talking(dialect="sglang", url_seconds=0.2) as (client, simulator):
+    clock = FakeClock()
+    async with talking(dialect="sglang", url_seconds=60, clock=clock) as (client, simulator):
         job_id = await done(client, simulator)
         first = (await client.get(f"/videos/{job_id}")).json()["url"]
         assert (await client.get(first)).status_code == 200
-        await asyncio.sleep(0.25)
+        await clock.advance(61)
         assert (await client.get(first)).status_code == 403
         fresh = (await client.get(f"/videos/{job_id}")).json()["url"]
         assert (await client.get(fresh)).status_code == 200
@@ -196,11 +197,12 @@ async def test_it_is_scripted_over_http() -> None:
 
 async def test_a_restart_may_take_a_while() -> None:
     """While it is down, every connection ends without a reply."""
-    async with talking() as (client, simulator):
-        simulator.restart(down=0.1)
+    clock = FakeClock()
+    async with talking(clock=clock) as (client, simulator):
+        simulator.restart(down=60)
         with pytest.raises(httpx2.RemoteProtocolError):
             await client.get("/videos")
-        await asyncio.sleep(0.12)
+        await clock.advance(61)
         assert (await client.get("/videos")).status_code == 200
 
 

@@ -120,9 +120,9 @@ async def test_the_sdk_pays_twice_for_a_lost_answer() -> None:
 
 async def test_a_failed_job_of_vllm_omni_raises() -> None:
     """vLLM-Omni answers a failed job's status with 500, and the SDK takes it for a fault of the server."""
-    async with sdk(dialect="vllm-omni") as (client, _):
+    async with sdk(dialect="vllm-omni") as (client, simulator):
         video = await client.videos.create(prompt="a [fail]")
-        await asyncio.sleep(0.1)
+        simulator.finish()
         with pytest.raises(openai.InternalServerError) as raised:
             await client.videos.retrieve(video.id)
         assert raised.value.response.json()["status"] == "failed"
