@@ -266,5 +266,4 @@ class _Following:
 
     async def _hold(self, task_id: str) -> None:
         while not self._known[task_id].ended:
-            with suppress(ValueError):
-                self._take(await self._client.wait(task_id, seconds=25, seen=self._known[task_id].state))
+            self._take(await self._client.wait(task_id, seconds=25, seen=self._known[task_id].state))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from vidrelay.core.errors import VidrelayError
 from vidrelay.core.task import ENDED, Blocked, CancelOutcome, Eta, JsonObject, Problem, RemoteState, State, Timings
 
 _TIMINGS = ("wait", "submit", "queue", "execute", "download", "total")
@@ -94,13 +95,11 @@ def task_view(told: Mapping[str, Any]) -> TaskView:
     Read a task.
 
     Raises:
-        ValueError: It is no task that this version understands.
+        VidrelayError: It is no task that this version understands.
     """
     task_id, state = told.get("taskId"), told.get("state")
-    if not isinstance(task_id, str) or not isinstance(state, str):
-        raise ValueError(  # noqa: TRY004 the words are wrong, not the caller's types
-            "The relay's answer is not a task."
-        )
+    if not isinstance(task_id, str) or not isinstance(state, str) or state not in set(State):
+        raise VidrelayError("The relay's answer is not a task in a form that this version knows.")
     request = told.get("request")
     return TaskView(
         id=task_id,
