@@ -9,8 +9,8 @@ import typer
 
 from vidrelay.cli.tasks import AsJson, finish
 from vidrelay.cli.terminal import Exit, Where, bulk, out_json, say, shown, span, table
+from vidrelay.core.wire import SEGMENTS
 
-SEGMENTS = ("wait", "submit", "queue", "execute", "return", "download", "total")
 _BAR_WIDTH = 36
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 

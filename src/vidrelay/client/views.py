@@ -11,8 +11,7 @@ from typing import Any
 
 from vidrelay.core.errors import VidrelayError
 from vidrelay.core.task import ENDED, Blocked, CancelOutcome, Eta, JsonObject, Problem, RemoteState, State, Timings
-
-_TIMINGS = ("wait", "submit", "queue", "execute", "download", "total")
+from vidrelay.core.wire import SEGMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,8 +202,7 @@ def _cost(told: Any) -> str | None:
 def _timings(told: Any) -> Timings:
     if not isinstance(told, Mapping):
         return Timings()
-    known = {name: _number(told, name) for name in _TIMINGS}
-    return Timings(return_=_number(told, "return"), **known)
+    return Timings(**{"return_" if name == "return" else name: _number(told, name) for name in SEGMENTS})
 
 
 def _files(told: Any) -> tuple[ResultFile, ...]:

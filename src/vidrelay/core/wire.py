@@ -168,6 +168,10 @@ def timings_json(timings: Timings) -> dict[str, float | None]:
     }
 
 
+SEGMENTS = tuple(timings_json(Timings()))
+"""The names of the segments, in the order of a task's life."""
+
+
 def _reference_json(reference: Reference) -> dict[str, str]:
     if reference.path is not None:
         body = {"path": reference.path}

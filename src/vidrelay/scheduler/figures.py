@@ -3,11 +3,12 @@ The figures of `GET /stats`: lifetime counters, what was not paid twice, and whe
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 from vidrelay.core.ports import Store
 from vidrelay.core.task import Money, State, Task
+from vidrelay.core.wire import timings_json
 from vidrelay.scheduler.face import Spread, Stats
 
 RECENT_TASKS = 500
@@ -43,26 +44,13 @@ def _segments(done: Sequence[Task]) -> dict[str, dict[str, Spread]]:
     by_model: dict[str, dict[str, list[float]]] = {}
     for task in done:
         segments = by_model.setdefault(task.model_version or task.provider, {})
-        for name, seconds in _told(task).items():
-            segments.setdefault(name, []).append(seconds)
+        for name, seconds in timings_json(task.timings()).items():
+            if seconds is not None:
+                segments.setdefault(name, []).append(seconds)
     return {
         model: {name: Spread(median=statistics.median(values), p90=_p90(values)) for name, values in segments.items()}
         for model, segments in by_model.items()
     }
-
-
-def _told(task: Task) -> Mapping[str, float]:
-    timings = task.timings()
-    named = {
-        "wait": timings.wait,
-        "submit": timings.submit,
-        "queue": timings.queue,
-        "execute": timings.execute,
-        "return": timings.return_,
-        "download": timings.download,
-        "total": timings.total,
-    }
-    return {name: seconds for name, seconds in named.items() if seconds is not None}
 
 
 def _p90(values: Sequence[float]) -> float:
