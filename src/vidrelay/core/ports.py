@@ -511,22 +511,10 @@ class Store(Protocol):
         ...
 
 
-class AccountBook(Protocol):
+class AssetBook(Protocol):
     """
-    Persistence of accounts' pauses and of reference images (port AccountBook).
+    Persistence of what is known of reference images (port AssetBook); their bytes are port Assets'.
     """
-
-    async def set_pause(self, account: str, pause: Pause | None) -> None:
-        """
-        Keep, or lift, an account's pause.
-        """
-        ...
-
-    async def pauses(self) -> dict[str, Pause]:
-        """
-        Every pause that is kept, by account.
-        """
-        ...
 
     async def add_asset(self, asset: Asset) -> None:
         """
@@ -540,6 +528,24 @@ class AccountBook(Protocol):
 
         Raises:
             UnknownAsset: There is none.
+        """
+        ...
+
+
+class AccountBook(AssetBook, Protocol):
+    """
+    Persistence of accounts' pauses, beside that of reference images (port AccountBook).
+    """
+
+    async def set_pause(self, account: str, pause: Pause | None) -> None:
+        """
+        Keep, or lift, an account's pause.
+        """
+        ...
+
+    async def pauses(self) -> dict[str, Pause]:
+        """
+        Every pause that is kept, by account.
         """
         ...
 
@@ -636,9 +642,9 @@ class Files(Protocol):
         """
         ...
 
-    def whole(self, file: FileRef) -> bool:
+    async def whole(self, file: FileRef, *, read: bool = False) -> bool:
         """
-        Whether the file is there with its length, and is a regular file of ours.
+        Whether the file is there as it was saved; `read` looks at every byte, even if nothing seems to have changed.
         """
         ...
 
@@ -656,7 +662,7 @@ class Files(Protocol):
 
     async def sweep(self, known: frozenset[str]) -> int:
         """
-        Delete every file of our name pattern that is not known; returns how many.
+        Delete every file of our name pattern that is neither known nor made since the start; returns how many.
         """
         ...
 

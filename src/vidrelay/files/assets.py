@@ -18,10 +18,10 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.ports import ImageLimits, PictureRule
+from vidrelay.core.ports import AssetBook, ImageLimits, PictureRule
 from vidrelay.core.task import Asset
 
 CHILD_SECONDS = 30.0
@@ -38,27 +38,6 @@ _ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "VIRTUAL_ENV",
     "LD_LIBRARY_PATH",
 )  # fmt: skip
-
-
-class AssetBook(Protocol):
-    """
-    What is known of the pictures that are kept (a part of port AccountBook).
-    """
-
-    async def asset(self, asset_id: str) -> Asset:
-        """
-        What is known of a picture.
-
-        Raises:
-            UnknownAsset: Nothing is.
-        """
-        ...
-
-    async def add_asset(self, asset: Asset) -> None:
-        """
-        Keep what is known of a picture; the same id again changes nothing.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
