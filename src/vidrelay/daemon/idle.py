@@ -2,15 +2,11 @@
 Notices when nobody needs the relay any more.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.ports import Clock
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 _LOOK_SECONDS = 1.0
 
@@ -20,13 +16,13 @@ class Activity:
     Wraps the server's application and remembers when it was last in use; a stream is in use as long as it is open.
     """
 
-    def __init__(self, app: App, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app
         self._clock = clock
         self._open = 0
         self._used_at = clock.monotonic()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """
         Pass the call on, counting it.
         """

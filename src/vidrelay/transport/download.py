@@ -13,7 +13,7 @@ from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.pace import retry_after
 from vidrelay.core.ports import Clock, Files, PartFile, Reply, ResultName, Transport
 from vidrelay.core.task import FileRef
-from vidrelay.transport.media import HEAD_BYTES, examine, refuse_text
+from vidrelay.transport.media import HEAD_BYTES, examine, kind_of
 
 MAX_BYTES = 2 * 1024**3
 MAX_REDIRECTS = 3
@@ -97,7 +97,7 @@ class HttpDownloader:
             TransportError: It broke off, was too slow, or the server asks to come back (`retry_after`).
         """
         done = self._fetched.get(name)
-        if done is not None and self._files.whole(done):
+        if done is not None and await self._files.whole(done):
             return done
         async with self._slots:
             attempt = self._kept.pop(name, None) or _Attempt()
@@ -281,7 +281,8 @@ def _refuse_early(buffer: bytearray, written: int, *, came: int, limit: int) -> 
     if written + len(buffer) > limit:
         raise BadMedia("The file is longer than it said, or than a result may be.", maybe_sent=True)
     if written == 0 and len(buffer) - came < HEAD_BYTES <= len(buffer):
-        refuse_text(bytes(buffer[:HEAD_BYTES]))
+        # A page or a message is not worth waiting for its end.
+        kind_of(bytes(buffer[:HEAD_BYTES]))
 
 
 def _resume_headers(attempt: _Attempt) -> dict[str, str]:

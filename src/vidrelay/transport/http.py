@@ -116,7 +116,7 @@ class HttpTransport:
             async with asyncio.timeout(seconds) as limit, AsyncExitStack() as stack:
                 response = await self._answer(request, target, progress, seconds, stack)
                 stack.push_async_callback(_close, response)
-                reply = _HttpReply(response, request, target)
+                reply = _LiveReply(response, request, target)
                 stack.push_async_callback(reply.aclose)
                 yield reply
         except TimeoutError as exc:
@@ -231,7 +231,7 @@ class _Progress:
             self.sent = self.sent or info["request"].method != b"CONNECT"
 
 
-class _HttpReply:
+class _LiveReply:
     """
     An answer over a real connection (fills port Reply).
     """
@@ -309,14 +309,10 @@ def _broke(exc: Exception) -> bool:
 
 def _as_ours(exc: Exception, target: Target, *, maybe_sent: bool) -> TransportError:
     if isinstance(exc, httpcore2.TimeoutException):
-        return TransportError(f"{target.host} did not answer in time ({_word(exc)}).", maybe_sent=maybe_sent)
+        return TransportError(f"{target.host} did not answer in time ({type(exc).__name__}).", maybe_sent=maybe_sent)
     if isinstance(exc, httpcore2.ProxyError):
         return TransportError(f"The proxy did not open the way to {target.host}: {exc}", maybe_sent=maybe_sent)
-    return TransportError(f"The call to {target.host} failed ({_word(exc)}): {exc}", maybe_sent=maybe_sent)
-
-
-def _word(exc: Exception) -> str:
-    return type(exc).__name__
+    return TransportError(f"The call to {target.host} failed ({type(exc).__name__}): {exc}", maybe_sent=maybe_sent)
 
 
 def _timeouts(seconds: float) -> dict[str, float | None]:

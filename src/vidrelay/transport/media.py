@@ -72,15 +72,16 @@ def sniff(head: bytes) -> Media | None:
     return next((media for start, media in _STARTS if head.startswith(start)), None)
 
 
-def refuse_text(head: bytes) -> None:
+def kind_of(head: bytes) -> Media:
     """
-    Stop early where what comes is no media file.
+    The kind of file that begins with these bytes, which a result must be one of.
 
     Raises:
         BadMedia: It is text, or of no known kind.
     """
-    if sniff(head) is not None:
-        return
+    media = sniff(head)
+    if media is not None:
+        return media
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:64].lower()
     if text.startswith((b"<", b"{", b"[")):
         raise BadMedia("A page or a message came instead of the file.", maybe_sent=True)
@@ -99,11 +100,7 @@ def examine(file: BinaryIO, size_bytes: int, *, length_told: bool) -> Media:
     """
     if size_bytes == 0:
         raise BadMedia("The file that came is empty.", maybe_sent=True)
-    head = file.read(HEAD_BYTES)
-    refuse_text(head)
-    media = sniff(head)
-    if media is None:  # refuse_text has raised
-        raise BadMedia(maybe_sent=True)
+    media = kind_of(file.read(HEAD_BYTES))
     if media in (_MP4, _MOV, _M4A):
         whole = _movie_is_whole(file, size_bytes, length_told=length_told)
     else:
