@@ -18,7 +18,7 @@ from vidrelay.core.policy import Policy
 from vidrelay.core.ports import Pricing
 from vidrelay.core.task import Money
 
-PROVIDERS = {"openai": "", "preview": "", "replicate": "REPLICATE_API_TOKEN", "fal": "FAL_KEY FAL_API_KEY"}
+PROVIDERS = {"openai": (), "preview": (), "replicate": ("REPLICATE_API_TOKEN",), "fal": ("FAL_KEY", "FAL_API_KEY")}
 
 FULL = """
 [relay]

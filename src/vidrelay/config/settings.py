@@ -79,7 +79,9 @@ class Config:
     path: Path | None = None
 
 
-def load_config(path: Path, *, must_exist: bool, environ: Mapping[str, str], key_envs: Mapping[str, str]) -> Config:
+def load_config(
+    path: Path, *, must_exist: bool, environ: Mapping[str, str], key_envs: Mapping[str, tuple[str, ...]]
+) -> Config:
     """
     Read the configuration.
 
@@ -87,8 +89,7 @@ def load_config(path: Path, *, must_exist: bool, environ: Mapping[str, str], key
         path: The TOML file.
         must_exist: Whether its absence is an error; else everything is as it comes.
         environ: The environment, for accounts that a known variable makes.
-        key_envs: Every known provider by name, with the environment variables that make an account of it, parted by
-            blanks; an empty text where none does.
+        key_envs: Every known provider by name, with the environment variables of which each makes an account of it.
 
     Raises:
         ConfigError: Something in it is wrong; says the file, the line and the setting.
@@ -102,7 +103,9 @@ def load_config(path: Path, *, must_exist: bool, environ: Mapping[str, str], key
     return _read(Source(path=path, text=text), environ=environ, key_envs=key_envs, found=True)
 
 
-def _read(source: Source, *, environ: Mapping[str, str], key_envs: Mapping[str, str], found: bool) -> Config:
+def _read(
+    source: Source, *, environ: Mapping[str, str], key_envs: Mapping[str, tuple[str, ...]], found: bool
+) -> Config:
     root = Table(source=source, path=(), values=source.parse())
     accounts = _accounts(root.table("accounts"), key_envs)
     accounts = _from_environment(accounts, environ, key_envs)
@@ -246,7 +249,7 @@ def _is_proxy(text: str) -> bool:
 # Accounts -------------------------------------------------------------------------------------------------------------
 
 
-def _accounts(tables: Table, key_envs: Mapping[str, str]) -> list[AccountSettings]:
+def _accounts(tables: Table, key_envs: Mapping[str, tuple[str, ...]]) -> list[AccountSettings]:
     accounts = []
     for name in tables.values:
         if not _NAME.fullmatch(name):
@@ -255,7 +258,7 @@ def _accounts(tables: Table, key_envs: Mapping[str, str]) -> list[AccountSetting
     return accounts
 
 
-def _account(name: str, table: Table, key_envs: Mapping[str, str]) -> AccountSettings:
+def _account(name: str, table: Table, key_envs: Mapping[str, tuple[str, ...]]) -> AccountSettings:
     provider = table.text("provider")
     if provider is None:
         table.fail(None, "needs a provider", hint=f"Known providers: {', '.join(sorted(key_envs))}.")
@@ -370,7 +373,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _from_environment(
-    accounts: list[AccountSettings], environ: Mapping[str, str], key_envs: Mapping[str, str]
+    accounts: list[AccountSettings], environ: Mapping[str, str], key_envs: Mapping[str, tuple[str, ...]]
 ) -> list[AccountSettings]:
     """
     Add an account for each provider whose variable is set and that has no account in the file.
@@ -380,7 +383,7 @@ def _from_environment(
     )
     found = list(accounts)
     for provider, variables in key_envs.items():
-        variable = next((name for name in variables.split() if environ.get(name, "").strip()), None)
+        variable = next((name for name in variables if environ.get(name, "").strip()), None)
         if variable is None or taken(provider):
             continue
         fault = key_fault(environ[variable].strip())

@@ -3,11 +3,10 @@ Finds a provider by name: the built-in list first, then packages that offer one 
 `vidrelay.providers`. A provider's code is loaded when an account of it is made, not before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.ports import Adapter
@@ -18,14 +17,13 @@ GROUP = "vidrelay.providers"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterSettings:
     """
-    What an account gives its adapter: the key itself, the address, the dialect, the provider's own options; None for
-    what the configuration does not say.
+    What an account gives its adapter: the key itself, the address, the dialect; None for what the configuration does
+    not say.
     """
 
     key: str | None = field(default=None, repr=False)
     base_url: str | None = None
     dialect: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Provider:
     One provider on the list.
 
     `factory` is `module:function`, called with `AdapterSettings`. `key_envs` are environment variables of which each
-    makes an account by itself. `dialects` are the spellings an account may choose from, `options` its own settings.
+    makes an account by itself. `dialects` are the spellings an account may choose from.
     """
 
     name: str
@@ -42,7 +40,6 @@ class Provider:
     key_envs: tuple[str, ...] = ()
     needs_base_url: bool = False
     dialects: tuple[str, ...] = ()
-    options: frozenset[str] = frozenset()
 
 
 BUILT_IN: tuple[Provider, ...] = (
@@ -64,11 +61,11 @@ def providers() -> dict[str, Provider]:
     return outside | {one.name: one for one in BUILT_IN}
 
 
-def key_envs() -> dict[str, str]:
+def key_envs() -> dict[str, tuple[str, ...]]:
     """
-    Every provider by name, with the environment variables that make an account of it, parted by blanks.
+    Every provider by name, with the environment variables of which each makes an account of it.
     """
-    return {name: " ".join(one.key_envs) for name, one in providers().items()}
+    return {name: one.key_envs for name, one in providers().items()}
 
 
 def make_adapter(name: str, settings: AdapterSettings) -> Adapter:
@@ -89,9 +86,6 @@ def make_adapter(name: str, settings: AdapterSettings) -> Adapter:
     if settings.dialect is not None and provider in BUILT_IN and settings.dialect not in provider.dialects:
         told = f"It has {', '.join(provider.dialects)}." if provider.dialects else "It has none."
         raise ConfigError(f"The provider {name} has no dialect {settings.dialect!r}.", hint=told)
-    unknown = sorted(set(settings.options) - provider.options) if provider in BUILT_IN else []
-    if unknown:
-        raise ConfigError(f"The provider {name} has no setting {unknown[0]!r}.")
     return _load(provider)(settings)
 
 
