@@ -203,3 +203,18 @@ async def test_an_overnight_sleep_loses_nothing(bench):
         await bench.clock.advance(3)
         bench.clock.jump(8 * 3600)
         await bench.until(task.id, State.DONE, within=60)
+
+
+async def test_nothing_makes_a_job_be_asked_for_before_the_floor(bench):
+    """Jumps of the clock make a running job due at once, and the provider's floor still holds."""
+    bench.chance = lambda: 0.0
+    async with bench.running():
+        await bench.submit()
+        await bench.clock.advance(1.7)
+        for number in range(6):
+            bench.clock.jump(3600)
+            await bench.submit("another", seed=number)
+            await bench.clock.advance(0.3)
+    polls = bench.provider.polls_of("job-1")
+    assert len(polls) >= 2
+    assert all(later - earlier >= 1.0 for earlier, later in zip(polls, polls[1:], strict=False))

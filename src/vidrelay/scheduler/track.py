@@ -19,8 +19,9 @@ class Track:
     One live task's volatile side; instants are monotonic seconds.
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it. `unchanged`: seconds without any sign of life, time not watched left out. `hints`: polls made
-    sooner because of the provider's estimate. `troubles`, `missing`, `renewals`: tries in a row that did not work.
+    provider accepted it. `asked_at`: when it was last asked for. `unchanged`: seconds without any sign of life, time not
+    watched left out. `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`:
+    tries in a row that did not work.
     """
 
     due: float = 0.0
@@ -30,6 +31,7 @@ class Track:
     placed_at: float = 0.0
     since: float | None = None
     polls: int = 0
+    asked_at: float = float("-inf")
     troubles: int = 0
     missing: int = 0
     renewals: int = 0

@@ -37,8 +37,13 @@ class Watcher:
         rest = account.rest(creates=False, monotonic=now)
         if rest > 0:
             return rest + self._tools.chance()
+        early = track.asked_at + account.plan.adapter.traits.poll_floor - now
+        if early > 0:
+            # Whatever made it due (a wish, a jump of the clock, a lifted pause) does not outweigh the provider's floor.
+            return early
         account.probe(now)
         track.polls += 1
+        track.asked_at = now
         self._tools.store.count(polls=1)
         try:
             outcome: PollOutcome = await converse(account.plan.adapter.poll(task), account.plan.transport)
