@@ -3,6 +3,7 @@ Trouble on the way: what may be repeated is, what may have been paid for is not.
 """
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -217,4 +218,4 @@ async def test_nothing_makes_a_job_be_asked_for_before_the_floor(bench):
             await bench.clock.advance(0.3)
     polls = bench.provider.polls_of("job-1")
     assert len(polls) >= 2
-    assert all(later - earlier >= 1.0 for earlier, later in zip(polls, polls[1:], strict=False))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(polls))

@@ -19,7 +19,7 @@ class Track:
     One live task's volatile side; instants are monotonic seconds.
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it. `asked_at`: when it was last asked for. `unchanged`: seconds without any sign of life, time not
+    provider accepted it. `asked_at`: when it was last polled. `unchanged`: seconds without any sign of life, time not
     watched left out. `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`:
     tries in a row that did not work.
     """
