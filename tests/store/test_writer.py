@@ -101,6 +101,36 @@ async def test_failing_listener_keeps_nobody_waiting(store):
     assert [str(error) for error in reported] == [task.id]
 
 
+async def test_change_that_is_not_committed_is_told_to_nobody(connection, path):
+    """
+    Neither a change that raises nor one whose commit fails reaches the listener, though both had something to tell.
+    """
+    told = []
+    writer = Writer(connection, Counters({}), tell=told.append)
+
+    def raising(transaction):
+        transaction.tell(make_task())
+        raise IdempotencyConflict
+
+    def failing(transaction):
+        transaction.tell(make_task())
+        write("a")(transaction)
+        # The key of a task that is not there, which SQLite is told to notice at the commit alone.
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        transaction.change(
+            "keep_client_key", kind="client_key", name="k", task_id="nobody", fingerprint="f", forced=False
+        )
+
+    with pytest.raises(IdempotencyConflict):
+        await writer.run(raising)
+    with pytest.raises(StoreError):
+        await writer.run(failing)
+    await asyncio.sleep(0)
+    await writer.aclose()
+    assert told == []
+    assert "a" not in stored(path)
+
+
 async def test_full_disk_is_told_and_keeps_nothing(connection, path):
     """
     Where there is no room the caller gets DiskFull, nothing of the change is kept, and smaller ones still work.
