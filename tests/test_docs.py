@@ -115,7 +115,9 @@ def test_make_targets_that_are_named_exist() -> None:
     for page in PAGES:
         named = re.findall(r"^ {4}make ([a-z]+)|`make ([a-z]+)", text(page), re.MULTILINE)
         assert {one or other for one, other in named} <= targets, name(page)
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert {line.split()[1] for line in told.splitlines()} == targets
 
 
