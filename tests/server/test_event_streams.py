@@ -229,6 +229,19 @@ async def test_a_client_that_leaves_stops_being_watched_for(served):
             await asyncio.sleep(0.01)
 
 
+async def test_a_client_that_leaves_with_a_call_waiting_behind_its_stream_is_not_watched_for_either(served):
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write((served.head("GET /events HTTP/1.1") + "\r\n" + served.head() + "\r\n").encode())
+    await listening(served)
+    await reader.readline()
+    writer.transport.abort()
+    async with asyncio.timeout(5):
+        while served.relay.watchers:
+            # Nothing is read meanwhile, so it is a heartbeat that finds nobody there.
+            await served.clock.advance(HEARTBEAT_SECONDS)
+            await asyncio.sleep(0.01)
+
+
 async def test_head_of_a_stream_ends_at_once(served):
     answer = await served.client.head("/events")
     assert answer.headers["content-type"].startswith("text/event-stream")

@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from vidrelay.server.answers import CLOSE
 from vidrelay.server.errors import Refusal, problem_answer
@@ -123,6 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._silent_bytes = 0
         self._discarded_bytes = 0
+        self._answering: RequestResponseCycle | None = None
         self._served = False
         self._idle_since = self._stalled_since = self.loop.time()
 
@@ -143,7 +144,15 @@ class BoundedProtocol(HttpToolsProtocol):
         End.
         """
         self._cancel_timers()
+        # The base class tells the call that was read last; the one being answered may be an earlier one.
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)  # type: ignore[arg-type]
 
     def _make_room(self) -> bool:
         """
