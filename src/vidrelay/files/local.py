@@ -3,6 +3,9 @@ Results on this machine's disk (fills ports Files and PartFile).
 
 A result's own name exists only for a whole, checked file; until then it lies beside it as `….part`. Names are made of
 our own ids and the extension that the content showed, never of what a provider says.
+
+A file is trusted by its stamp (inode, length, times), and read through where that is not known or has changed. A stamp
+is believed only once it is older than the grain of file times: of two writes within one grain it tells nothing.
 """
 
 import asyncio
@@ -14,9 +17,12 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from vidrelay.clock import SystemClock
 from vidrelay.core.errors import DiskFull
 from vidrelay.core.ports import PartFile, ResultName
 from vidrelay.core.task import FileRef
@@ -30,7 +36,12 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}-[0-9]{1,4}\.[a-z0-9]{1,8}",
 _MAX_INDEX = 9999
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REOPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = _REOPEN | os.O_CREAT | os.O_EXCL
+
+
+GRAIN_SECONDS = 2.0
+"""The coarsest times that a file system of today keeps (FAT's)."""
 
 
 class LocalFiles:
@@ -38,12 +49,18 @@ class LocalFiles:
     The cache directory: `<fingerprint>/<task id>-<index>.<extension>`.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, now: Callable[[], datetime] | None = None) -> None:
         """
         Keep results under `root`, which is made (0700) when it is first needed.
+
+        `now` is the clock that dates the files; None: the system's, whatever else goes by another.
         """
         self._root = root
+        self._now = now or SystemClock().now
         self._parts: set[str] = set()
+        self._made: set[str] = set()  # what this life has published: a sweep may know less
+        self._trusted: dict[str, _Stamp] = {}
+        self._reading = asyncio.Lock()  # one file is read through at a time
 
     async def part(self, name: ResultName) -> PartFile:
         """
@@ -53,23 +70,41 @@ class LocalFiles:
             DiskFull: The disk did not take it.
         """
         stem = _stem(name)
-        try:
-            part = await _to_end(lambda: self._create(name, stem), undo=_LocalPart.remove)
-        except OSError as exc:
-            raise _disk_trouble(exc) from exc
         self._parts.add(stem)
-        return part
-
-    def whole(self, file: FileRef) -> bool:
-        """
-        Whether the file is there with its length, and is a regular file of ours.
-        """
         try:
-            status = self.location(file).lstat()
-            folder = self.location(file).parent.lstat()
-        except OSError:
+            return await _to_end(lambda: self._create(name, stem), undo=_LocalPart.remove)
+        except OSError as exc:
+            self._parts.discard(stem)
+            raise _disk_trouble(exc) from exc
+
+    async def whole(self, file: FileRef, *, read: bool = False) -> bool:
+        """
+        Whether the file is there as it was saved, a regular file of ours with the very same bytes.
+
+        It is read through if this life of the relay has not done so, if it seems to have changed since, or to `read`
+        it is asked for.
+        """
+        stamp = self._stamp(file)
+        if stamp is None:
             return False
-        return stat.S_ISREG(status.st_mode) and status.st_size == file.size_bytes and stat.S_ISDIR(folder.st_mode)
+        if not read and self._trusted.get(file.path) == stamp:
+            return True
+        async with self._reading:
+            if not read and self._trusted.get(file.path) == stamp:
+                return True
+            same = await asyncio.to_thread(_same, self.location(file), file, stamp)
+        self._trusted.pop(file.path, None)
+        if same and self._now().timestamp() - stamp.changed_at / 1e9 >= GRAIN_SECONDS:
+            self._trusted[file.path] = stamp
+        return same
+
+    def _stamp(self, file: FileRef) -> "_Stamp | None":
+        try:
+            status, folder = self.location(file).lstat(), self.location(file).parent.lstat()
+        except OSError:
+            return None
+        ours = stat.S_ISREG(status.st_mode) and stat.S_ISDIR(folder.st_mode)
+        return _Stamp.of(status) if ours and status.st_size == file.size_bytes else None
 
     def location(self, file: FileRef) -> Path:
         """
@@ -87,15 +122,18 @@ class LocalFiles:
         """
         Delete the files; one that is being served stays readable to its reader.
         """
+        for file in files:
+            self._made.discard(file.path)
+            self._trusted.pop(file.path, None)
         await asyncio.to_thread(_delete, [self.location(file) for file in files])
 
     async def sweep(self, known: frozenset[str]) -> int:
         """
-        Delete every file of our name pattern that is not known and not being written; returns how many.
+        Delete every file of our name pattern that is not known and was not made in this life; returns how many.
 
         Links are deleted, never followed; what has another name, or lies elsewhere, is left alone.
         """
-        return await asyncio.to_thread(self._sweep, known, frozenset(self._parts))
+        return await asyncio.to_thread(self._sweep, known)
 
     def free_bytes(self) -> int:
         """
@@ -110,34 +148,76 @@ class LocalFiles:
         return path
 
     def _create(self, name: ResultName, stem: str) -> "_LocalPart":
-        folder = self._root / name.fingerprint
+        path = self._root / name.fingerprint / f"{stem}.part"
+        self._make_folder(path.parent)
+        try:
+            _create_file(path)
+        except FileNotFoundError:
+            # Somebody found the new folder empty, and tidied it away.
+            self._make_folder(path.parent)
+            _create_file(path)
+        return _LocalPart(path, name, made=self._made, writing=self._parts)
+
+    def _make_folder(self, folder: Path) -> None:
         for path in (self._root, folder):
             path.mkdir(mode=0o700, parents=path == self._root, exist_ok=True)
             if not stat.S_ISDIR(path.lstat().st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
-        path = folder / f"{stem}.part"
-        try:
-            os.close(os.open(path, _CREATE, 0o600))
-        except FileExistsError:
-            path.unlink()
-            os.close(os.open(path, _CREATE, 0o600))
-        return _LocalPart(path, name, lambda: self._parts.discard(stem))
 
-    def _sweep(self, known: frozenset[str], writing: frozenset[str]) -> int:
+    def _sweep(self, known: frozenset[str]) -> int:
         deleted = 0
         for folder in _scan(self._root):
             if _FINGERPRINT.fullmatch(folder.name) is None or not folder.is_dir(follow_symlinks=False):
                 continue
             for entry in _scan(Path(folder.path)):
-                stem, _, extension = entry.name.rpartition(".")
-                if _FILE.fullmatch(entry.name) is None or f"{folder.name}/{entry.name}" in known:
+                if _FILE.fullmatch(entry.name) is None or entry.is_dir(follow_symlinks=False):
                     continue
-                if (extension == "part" and stem in writing) or entry.is_dir(follow_symlinks=False):
+                # Looked up last, since results are made while this goes on.
+                stem, _, extension = entry.name.rpartition(".")
+                path = f"{folder.name}/{entry.name}"
+                if (extension == "part" and stem in self._parts) or path in self._made or path in known:
                     continue
                 Path(entry.path).unlink(missing_ok=True)
                 deleted += 1
             _remove_if_empty(Path(folder.path))
         return deleted
+
+
+def _create_file(path: Path) -> None:
+    try:
+        os.close(os.open(path, _CREATE, 0o600))
+    except FileExistsError:
+        path.unlink()
+        os.close(os.open(path, _CREATE, 0o600))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """
+    By what a file is taken for unchanged; instants are nanoseconds since 1970.
+    """
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_at: int
+    changed_at: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "_Stamp":
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _same(path: Path, file: FileRef, stamp: _Stamp) -> bool:
+    """
+    Whether the file with that stamp holds the bytes that were saved.
+    """
+    try:
+        with os.fdopen(os.open(path, _READ), "rb", buffering=0) as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            return digest == file.sha256 and _Stamp.of(os.fstat(opened.fileno())) == stamp
+    except OSError:
+        return False
 
 
 class _LocalPart:
@@ -147,10 +227,11 @@ class _LocalPart:
     The file is open only while it is worked on, so that a fetch which is never gone on with holds nothing.
     """
 
-    def __init__(self, path: Path, name: ResultName, ended: Callable[[], None]) -> None:
+    def __init__(self, path: Path, name: ResultName, *, made: set[str], writing: set[str]) -> None:
         self._path = path
         self._name = name
-        self._on_end = ended
+        self._made = made
+        self._writing = writing
         self._ended = False
         self._hash = hashlib.sha256()
         self._size = 0
@@ -177,14 +258,17 @@ class _LocalPart:
         if _EXTENSION.fullmatch(extension) is None or extension == "part":
             raise ValueError("That is no extension for a result.")
         path = self._path.with_suffix(f".{extension}")
+        name = f"{self._name.fingerprint}/{path.name}"
+        self._made.add(name)
         try:
             await _to_end(lambda: self._publish(path))
         except OSError as exc:
+            self._made.discard(name)
             await self.discard()
             raise _disk_trouble(exc) from exc
         return FileRef(
             index=self._name.index,
-            path=f"{self._name.fingerprint}/{path.name}",
+            path=name,
             size_bytes=self._size,
             sha256=self._hash.hexdigest(),
             media_type=media_type,
@@ -201,7 +285,7 @@ class _LocalPart:
 
     def _end(self) -> None:
         self._ended = True
-        self._on_end()
+        self._writing.discard(self._path.stem)
 
     def _open(self) -> BinaryIO:
         file = os.fdopen(os.open(self._path, _REOPEN), "r+b", buffering=0)

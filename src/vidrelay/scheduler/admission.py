@@ -83,7 +83,7 @@ class Admitter:
             earlier = admission.task
             if admission.how not in (How.CACHED, How.JOINED) or earlier.state is not State.DONE:
                 break
-            if self._cache.whole(earlier):
+            if await self._cache.whole(earlier):
                 break
             # The index promised a file that is gone: forget it and ask again, as if for the first time.
             await self._cache.forget(earlier)

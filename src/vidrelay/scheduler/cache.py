@@ -2,6 +2,7 @@
 The result cache: is an earlier result still whole, and which results go when there are too many or they are too old.
 """
 
+import asyncio
 import logging
 
 from vidrelay.core.policy import CachePolicy
@@ -24,12 +25,20 @@ class Cache:
         self._files = files
         self._policy = policy
         self._clock = clock
+        # Held from the saving of a result to the end of the trimming it calls for, so that one is over at the most.
+        self.entering = asyncio.Lock()
 
-    def whole(self, task: Task) -> bool:
+    async def whole(self, task: Task) -> bool:
         """
-        Whether every file of a done task is still there.
+        Whether every file of a done task is still there as it was saved.
         """
-        return bool(task.files) and all(self._files.whole(file) for file in task.files)
+        return bool(task.files) and await self._all_whole(task.files)
+
+    async def _all_whole(self, files: tuple[FileRef, ...], *, read: bool = False) -> bool:
+        for file in files:
+            if not await self._files.whole(file, read=read):
+                return False
+        return True
 
     async def forget(self, task: Task) -> None:
         """
@@ -56,6 +65,8 @@ class Cache:
     async def trim(self) -> None:
         """
         Evict what is older than the policy allows, then the results used longest ago until the rest fits.
+
+        The result used last stays, however large it is: it has just been paid for, or asked for.
         """
         oldest = self._clock.now() - self._policy.max_age
         while stale := await self._index.older_than(oldest, limit=BATCH):
@@ -63,9 +74,9 @@ class Cache:
                 await self._evict(result, "age")
         while True:
             coldest, total = await self._index.results(coldest=BATCH)
-            if total <= self._policy.max_bytes or not coldest:
+            if total <= self._policy.max_bytes or len(coldest) < 2:
                 return
-            for result in coldest:
+            for result in coldest[:-1]:
                 if total <= self._policy.max_bytes:
                     return
                 await self._evict(result, "size")
@@ -73,10 +84,10 @@ class Cache:
 
     async def verify(self) -> list[str]:
         """
-        Forget every result that is not whole; returns their tasks' ids.
+        Read every result through, and forget those that are not whole; returns their tasks' ids.
         """
         results, _ = await self._index.results(coldest=EVERY)
-        broken = [result for result in results if not all(self._files.whole(file) for file in result.files)]
+        broken = [result for result in results if not await self._all_whole(result.files, read=True)]
         for result in broken:
             await self._evict(result, "broken")
         return [result.task_id for result in broken]

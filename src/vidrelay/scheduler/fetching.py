@@ -54,12 +54,13 @@ class Fetcher:
             self._tools.store.count(retries=1)
             logger.info("download.trouble task=%s why=%s", task.id, trouble.message)
             return max(self._tools.backoff(track.troubles), trouble.retry_after or 0.0, 0.5)
-        saved = await self._tools.saver.try_save(task, Saved(files=files))
-        if saved is None:
-            await self._tools.cache.discard(files)
-            return None
-        self._tools.history.note(saved)
-        await self._tools.cache.trim()
+        async with self._tools.cache.entering:
+            saved = await self._tools.saver.try_save(task, Saved(files=files))
+            if saved is None:
+                await self._tools.cache.discard(files)
+                return None
+            self._tools.history.note(saved)
+            await self._tools.cache.trim()
         return None
 
     async def _fetch(self, task: Task, track: Track, account: Account) -> tuple[FileRef, ...]:

@@ -371,7 +371,7 @@ class Relay:
         file = next((file for file in task.files if file.index == index), None)
         if file is None:
             raise UnknownTask(f"the task has {len(task.files)} files, and none with index {index}")
-        if not self._files.whole(file):
+        if not await self._files.whole(file):
             raise ResultGone
         return self._files.location(file), file
 
