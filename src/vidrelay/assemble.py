@@ -21,6 +21,7 @@ from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles
 from vidrelay.providers.registry import AdapterSettings, make_adapter
 from vidrelay.scheduler.relay import Relay
+from vidrelay.store.emergency import EmergencyStore
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.transport.download import HttpDownloader
 
@@ -124,6 +125,8 @@ async def assembled(
     async with AsyncExitStack() as stack:
         store = await SqliteStore.open(state_dir / "relay.db")
         stack.push_async_callback(store.aclose)
+        careful = EmergencyStore(store, state_dir)
+        await careful.recover()
         assets = LocalAssets(
             state_dir / "assets", store, forbidden=_own_files(config, state_dir), has_room=_has_room(state_dir)
         )
@@ -155,7 +158,7 @@ async def assembled(
                 )
             )
         relay = Relay(
-            store=store,
+            store=careful,
             book=store,
             index=store,
             files=files,

@@ -108,8 +108,13 @@ class Account:
 
     def refused(self, refusal: Refused, *, now: datetime, monotonic: float, chance: float) -> Pause:
         """
-        Rest because the provider said so; returns the pause to keep.
+        Rest because the provider said so, or our own disk; returns the pause to keep.
+
+        Trouble of our own never shortens what a provider asked for.
         """
+        kept = self._pauses.get(refusal.scope)
+        if refusal.reason == "disk" and kept is not None and kept[1] > monotonic + (refusal.retry_after or 0.0):
+            return kept[0]
         self._refusals += 1
         self._probing_until = None
         seconds = refusal.retry_after

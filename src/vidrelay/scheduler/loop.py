@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from vidrelay.core.errors import DiskFull, StoreError
+from vidrelay.core.errors import DatabaseUnusable, DiskFull, StoreError
 from vidrelay.core.pace import backoff
 from vidrelay.core.ports import Clock, Files, Refused, Scope, Store
 from vidrelay.core.task import State, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.line import WindowKey
+from vidrelay.scheduler.line import WindowKey, window_key
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.step import Stepper
 from vidrelay.scheduler.track import Track
@@ -38,6 +38,8 @@ FOREVER = float("inf")
 class Loop:
     """
     Drives every live task.
+
+    `unusable` is what ended it by itself: a database that nothing can be written to any more.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Loop:
         self._min_free_bytes = min_free_bytes
         self._wake = asyncio.Event()
         self._stopping = False
+        self.unusable: DatabaseUnusable | None = None
         self._seen = clock.now(), clock.monotonic()
         self._steps: dict[str, asyncio.Task[None]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
@@ -78,6 +81,13 @@ class Loop:
             track.again = track.busy
         self._wake.set()
 
+    def note(self, task: Task) -> None:
+        """
+        Look again now that this was committed, unless the task only joins a line whose head waits already.
+        """
+        if task.state is not State.QUEUED or self._roster.line.waiting(window_key(task)) == 1:
+            self._wake.set()
+
     async def run(self) -> None:
         """
         Run until `stop`; then every step that is under way has ended.
@@ -88,6 +98,8 @@ class Loop:
                 self._wake.clear()
                 try:
                     await self._turn(group)
+                except DatabaseUnusable as problem:
+                    self.fail(problem)
                 except Exception:
                     # Whatever it was, the tasks are on disk and are looked at again.
                     logger.exception("loop.failed")
@@ -111,6 +123,15 @@ class Loop:
             task = self._roster.get_live(task_id)
             if task is None or task.state is not State.SUBMITTING:
                 step.cancel()
+
+    def fail(self, problem: DatabaseUnusable) -> None:
+        """
+        Stop, since nothing can be saved any more.
+        """
+        if self.unusable is None:
+            logger.critical("loop.unusable why=%s", problem.message)
+            self.unusable = problem
+            self.stop()
 
     def abandon(self) -> None:
         """
@@ -156,6 +177,8 @@ class Loop:
             except DiskFull:
                 self._rest_for_disk(account)
                 return taken
+            except DatabaseUnusable:
+                raise
             except StoreError as problem:
                 logger.warning("window.waits account=%s why=%s", account.name, problem.message)
                 return taken
@@ -205,6 +228,8 @@ class Loop:
         delay: float | None = 0.0
         try:
             delay = await self._run_step(task_id)
+        except DatabaseUnusable as problem:
+            self.fail(problem)
         except Exception:
             logger.exception("step.failed task=%s", task_id)
             track = self._roster.track(task_id)

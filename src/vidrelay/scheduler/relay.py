@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from vidrelay.core.errors import (
+    DatabaseUnusable,
     InvalidRequest,
     ResultGone,
     TransportError,
@@ -154,19 +155,27 @@ class Relay:
     async def run(self) -> None:
         """
         Drive the tasks until `stop`. `load` comes first.
+
+        Raises:
+            DatabaseUnusable: Nothing can be saved any more; create calls under way have been waited for.
         """
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._sweep())
-            for account in self._accounts.values():
-                group.create_task(self._ask_limits(account))
-            await self._loop.run()
-        self._stopped.set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._sweep())
+                for account in self._accounts.values():
+                    group.create_task(self._ask_limits(account))
+                await self._loop.run()
+        finally:
+            self._stopped.set()
+        if self._loop.unusable is not None:
+            raise self._loop.unusable
 
     async def stop(self, *, grace: float) -> None:
         """
         Take nothing new, wait for create calls under way up to `grace` seconds, then end them as uncertain.
         """
         self._loop.stop()
+        self._saver.stop()
         if not await either(self._stopped, grace, self._clock):
             self.abandon()
             await self._stopped.wait()
@@ -180,7 +189,7 @@ class Relay:
     def _committed(self, task: Task) -> None:
         self._roster.note(task)
         # Whoever asked for this may be gone by now (a client that hung up); the task must move all the same.
-        self._loop.wake()
+        self._loop.note(task)
 
     async def _sweep(self) -> None:
         try:
@@ -217,10 +226,13 @@ class Relay:
             DiskFull: There is no room to keep it; nothing was made.
         """
         sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
-        admission = await self._admitter.admit(request, sender)
+        try:
+            admission = await self._admitter.admit(request, sender)
+        except DatabaseUnusable as problem:
+            self._loop.fail(problem)
+            raise
         if admission.how is How.CREATED:
             await self._history.load(admission.task.account, admission.task.model_version)
-            self._loop.wake(admission.task.id)
         return admission
 
     async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
@@ -309,7 +321,7 @@ class Relay:
             UnknownTask: There is none.
         """
         task = await self.get(task_id)
-        moved = None if task.ended else await self._saver.try_save(task, CancelRequested())
+        moved = None if task.ended else await self._saver.try_save(task, CancelRequested(), patient=False)
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
         self._loop.wake(task_id)
@@ -340,7 +352,7 @@ class Relay:
                 event = Abandoned()
             case Resolution.ADOPT:
                 event = Found(remote_id=self._remote_id(task, remote_id))
-        moved = await self._saver.try_save(task, event)
+        moved = await self._saver.try_save(task, event, patient=False)
         if moved is None:
             raise WrongState("the task is no longer uncertain")
         self._loop.wake(task_id)

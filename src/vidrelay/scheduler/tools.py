@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.pace import backoff, next_poll
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Clock, Refused, Store
+from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Store
 from vidrelay.core.task import Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
@@ -44,7 +45,7 @@ class Tools:
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """
-        Let the account rest as its provider said, and keep that over a restart.
+        Let the account rest as its provider said, and keep that over a restart if the disk takes it.
         """
         if refusal.reason in ("rate", "window"):
             self.store.count(rateLimited=1)
@@ -56,14 +57,23 @@ class Tools:
             pause.reason,
             pause.until,
         )
-        await self.book.set_pause(account.name, pause)
+        await self._keep(account, pause)
 
     async def resumed(self, account: Account, *, rested: bool) -> None:
         """
         A call went through; forget the rest that was kept, if there was one.
         """
         if rested:
-            await self.book.set_pause(account.name, None)
+            await self._keep(account, None)
+
+    async def _keep(self, account: Account, pause: Pause | None) -> None:
+        try:
+            await self.book.set_pause(account.name, pause)
+        except (DiskFull, StoreError) as problem:
+            # What the task at hand needs is more than this: it must not fail for a pause that is kept in memory.
+            if not problem.retryable:
+                raise
+            logger.warning("account.pause_not_kept account=%s why=%s", account.name, problem.code)
 
     def backoff(self, tries: int, *, least: float = 0.0) -> float:
         """

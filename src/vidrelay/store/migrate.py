@@ -120,17 +120,20 @@ def _make(path: Path, scripts: Sequence[str]) -> None:
     Make the database under another name and rename it when it is whole: a crash leaves none, or a good one.
     """
     draft = path.with_name(f"{path.name}.new")
-    for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
-        leftover.unlink(missing_ok=True)
+    for ending in ("", "-journal", "-wal", "-shm"):
+        draft.with_name(f"{draft.name}{ending}").unlink(missing_ok=True)
     # SQLite gives its side files the mode of the database, whatever the umask.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with closing(connect(draft)) as connection:
         migrate(connection, scripts)
+        # Before it has its name: a change of mode that a crash leaves half done can only be undone by writing. And
+        # last, so that nothing of the database lies in a log of the draft's name.
+        _use_log(connection)
     draft.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """
     Make a rename durable; Windows has no such call and needs none.
     """
@@ -192,17 +195,24 @@ def _unusable(path: Path, why: str) -> DatabaseUnusable:
 
 def _set_up(connection: sqlite3.Connection) -> None:
     """
-    Settings of the connection that writes; the two that durability rests on are read back.
+    Settings of the connection that writes.
+    """
+    _use_log(connection)
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    if sys.platform == "darwin":
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """
+    Write through a write-ahead log; what durability rests on is read back.
     """
     (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if journal != "wal" or _pragma(connection, "synchronous") != 2:
         raise DatabaseUnusable(
             "the database cannot be written durably here", hint="Use a state directory on a local disk."
         )
-    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-    if sys.platform == "darwin":
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute("PRAGMA checkpoint_fullfsync = ON")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
+from vidrelay.core.lifecycle import Accepted, Answered
 from vidrelay.core.ports import CachedResult
 from vidrelay.core.task import (
     CancelOutcome,
@@ -148,6 +149,12 @@ def _default(field: "Field[Any]") -> Any:
 
 _INSTANT: Way = (to_number, to_instant)
 _FILES = Codec(FileRef).many
+_OUTPUTS = Codec(RemoteFile).many
+_TIMES = Codec(RemoteTimes, created_at=_INSTANT, started_at=_INSTANT, completed_at=_INSTANT).way
+_ANSWERS: dict[str, Codec[Any]] = {
+    "Accepted": Codec(Accepted, remote_state=(str, RemoteState), times=_TIMES),
+    "Answered": Codec(Answered, outputs=_OUTPUTS, times=_TIMES),
+}
 _REQUEST = Codec(Request, references=Codec(Reference).many, priority=(str, Priority))
 _TASK = Codec(
     Task,
@@ -155,8 +162,8 @@ _TASK = Codec(
     cost=Codec(Money, amount=(str, Decimal)).way,
     state=(str, State),
     remote_state=(str, RemoteState),
-    remote_times=Codec(RemoteTimes, created_at=_INSTANT, started_at=_INSTANT, completed_at=_INSTANT).way,
-    outputs=Codec(RemoteFile).many,
+    remote_times=_TIMES,
+    outputs=_OUTPUTS,
     files=_FILES,
     cancel=(str, CancelOutcome),
     error=Codec(Problem).way,
@@ -225,6 +232,26 @@ def result_values(task: Task) -> dict[str, Any]:
         "at": to_number(task.updated_at),
         "files": dumps(write(task.files)),
     }
+
+
+def answer_values(event: Accepted | Answered) -> dict[str, Any]:
+    """
+    A provider's answer to a create call as a JSON object.
+    """
+    name = type(event).__name__
+    return {"event": name, **_ANSWERS[name].encode(event)}
+
+
+def answer_of(told: Mapping[str, Any]) -> Accepted | Answered:
+    """
+    The answer that `answer_values` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    fields = dict(told)
+    answer: Accepted | Answered = _ANSWERS[fields.pop("event")].decode(fields)
+    return answer
 
 
 def files_of(text: str) -> tuple[FileRef, ...]:

@@ -1,0 +1,216 @@
+"""
+What a provider has answered to a create call is kept, even where the database cannot take it: it is paid for.
+
+`EmergencyStore` stands before a store (a decorator of port Store) and steps in when the answer cannot be saved. It
+frees the ballast, a file that keeps room for this moment, and tries again. Where that does not help, it writes the
+answer down in a journal beside the database; `recover` puts it into the database at the next start, before anything
+else looks at the task. Where not even that can be written, standard error is told. The caller gets the store's error
+and is expected to go on trying, and no create call begins until everything is saved and the ballast is back.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from vidrelay.core.errors import (
+    DatabaseUnusable,
+    DiskFull,
+    DuplicateRemote,
+    IllegalTransition,
+    StaleTask,
+    StoreBusy,
+    StoreError,
+    UnknownTask,
+    VidrelayError,
+)
+from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, advance
+from vidrelay.core.ports import Admission, Store, TwinRule
+from vidrelay.core.task import State, Task
+from vidrelay.store.reserve import Ballast, Journal, Written
+
+log = logging.getLogger(__name__)
+
+BALLAST_BYTES = 16 * 1024 * 1024
+
+
+class EmergencyStore:
+    """
+    A store that never loses what a provider has answered to a create call (fills port Store).
+    """
+
+    def __init__(self, store: Store, folder: Path, *, ballast_bytes: int = BALLAST_BYTES) -> None:
+        """
+        Stand before `store`, with the ballast (of so many bytes) and the journal in `folder`; call `recover` first.
+        """
+        self._store = store
+        self._ballast = Ballast(folder / "ballast", ballast_bytes)
+        self._journal = Journal(folder / "emergency.jsonl")
+        self._unsaved: dict[str, bool] = {}  # by task: whether the journal has its answer
+        self._writing = asyncio.Lock()  # guards the journal's file, and what `_unsaved` says of it
+
+    async def recover(self) -> None:
+        """
+        Take over what an earlier life of the relay could only write down, and put the ballast in its place.
+
+        Raises:
+            DiskFull: The database still does not take it; it stays written down.
+            StoreError: The same.
+        """
+        for answer in await asyncio.to_thread(self._journal.read):
+            await self._take_over(answer)
+        await asyncio.to_thread(self._journal.clear)
+        await asyncio.to_thread(self._ballast.make)
+
+    async def _take_over(self, answer: "Written") -> None:
+        event: Accepted | Answered | Found = answer.event
+        try:
+            task = await self._store.get(answer.task_id)
+            if task.remote_id == event.remote_id:
+                return  # it was saved after all
+            if task.state is State.UNCERTAIN:
+                event = Found(remote_id=event.remote_id, times=event.times)
+            await self._store.save(advance(task, event, answer.at), event, expected_version=task.version)
+        except (UnknownTask, IllegalTransition, DuplicateRemote) as refused:
+            log.error(  # noqa: TRY400 what matters is what it says, not where
+                "emergency.unclaimed task=%s remote=%s why=%s", answer.task_id, event.remote_id, refused.message
+            )
+        else:
+            log.warning("emergency.recovered task=%s remote=%s", answer.task_id, event.remote_id)
+
+    # What is looked after ---------------------------------------------------------------------------------------------
+
+    async def save(self, task: Task, event: Event, *, expected_version: int) -> Task:
+        """
+        Save the task; a create call's answer is kept whatever happens.
+
+        Raises:
+            DiskFull: It could not be saved now. An answer is written down, and is to be saved later.
+            DatabaseUnusable: It cannot be saved in this life of the relay. An answer is written down.
+        """
+        if not isinstance(event, Accepted | Answered):
+            return await self._store.save(task, event, expected_version=expected_version)
+        try:
+            saved = await self._save_answer(task, event, expected_version)
+        except DuplicateRemote:
+            await self._settled(task.id)
+            raise
+        await self._settled(task.id)
+        return saved
+
+    async def _save_answer(self, task: Task, event: Accepted | Answered, expected_version: int) -> Task:
+        try:
+            try:
+                return await self._store.save(task, event, expected_version=expected_version)
+            except DiskFull:
+                if not await asyncio.to_thread(self._ballast.free):
+                    raise
+                log.warning("emergency.ballast_freed task=%s", task.id)
+                return await self._store.save(task, event, expected_version=expected_version)
+        except (StaleTask, DuplicateRemote):
+            raise
+        except (DiskFull, StoreError) as trouble:
+            await self._write_down(task, event, trouble)
+            if isinstance(trouble, DiskFull | StoreBusy | DatabaseUnusable):
+                raise
+            raise DiskFull(trouble.message) from trouble
+
+    async def _write_down(self, task: Task, event: Accepted | Answered, trouble: VidrelayError) -> None:
+        async with self._writing:
+            if self._unsaved.get(task.id):
+                return
+            told, self._unsaved[task.id] = task.id in self._unsaved, False
+            try:
+                await asyncio.to_thread(self._journal.append, Written(task_id=task.id, at=task.updated_at, event=event))
+            except OSError as failed:
+                if not told:
+                    _cry(task.id, event.remote_id, failed)
+                return
+            self._unsaved[task.id] = True
+            log.error("emergency.written task=%s remote=%s why=%s", task.id, event.remote_id, trouble.message)
+
+    async def _settled(self, task_id: str) -> None:
+        if task_id not in self._unsaved:
+            return
+        async with self._writing:
+            self._unsaved.pop(task_id, None)
+            # An entry of a saved task is passed over by `recover`, so the file goes when it has no other.
+            if not self._unsaved:
+                await asyncio.to_thread(self._journal.clear)
+
+    async def take_place(
+        self, *, account: str, window: str, limit: int, submission_key: str, now: datetime
+    ) -> Task | None:
+        """
+        Give the next queued task a place, if what would come of it can be kept.
+
+        Raises:
+            DiskFull: An earlier answer is not saved yet, or there is no room for the ballast.
+        """
+        if self._unsaved:
+            raise DiskFull("what a provider has answered is not saved yet")
+        if not self._ballast.whole and not await asyncio.to_thread(self._ballast.make):
+            raise DiskFull("there is too little room on the disk to begin anything that is paid for")
+        return await self._store.take_place(
+            account=account, window=window, limit=limit, submission_key=submission_key, now=now
+        )
+
+    # What is passed on ------------------------------------------------------------------------------------------------
+
+    @property
+    def on_commit(self) -> Callable[[Task], None]:
+        return self._store.on_commit
+
+    @on_commit.setter
+    def on_commit(self, listener: Callable[[Task], None]) -> None:
+        self._store.on_commit = listener
+
+    async def add(self, task: Task, rule: TwinRule) -> Admission:
+        return await self._store.add(task, rule)
+
+    async def get(self, task_id: str) -> Task:
+        return await self._store.get(task_id)
+
+    async def page(
+        self, *, states: frozenset[State] | None, account: str | None, before: int | None, limit: int
+    ) -> list[Task]:
+        return await self._store.page(states=states, account=account, before=before, limit=limit)
+
+    async def live(self) -> list[Task]:
+        return await self._store.live()
+
+    async def places(self, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
+        return await self._store.places(account=account, window=window, now=now)
+
+    async def remote_ids(self, *, account: str, since: datetime) -> frozenset[str]:
+        return await self._store.remote_ids(account=account, since=since)
+
+    async def durations(self, *, account: str, model: str | None, limit: int) -> list[float]:
+        return await self._store.durations(account=account, model=model, limit=limit)
+
+    async def log(self, *, after: int, limit: int, task_id: str | None = None) -> list[Task] | None:
+        return await self._store.log(after=after, limit=limit, task_id=task_id)
+
+    def count(self, **counters: int) -> None:
+        self._store.count(**counters)
+
+    async def counters(self) -> dict[str, int]:
+        return await self._store.counters()
+
+    async def aclose(self) -> None:
+        await self._store.aclose()
+
+
+def _cry(task_id: str, remote_id: str, failed: OSError) -> None:
+    """
+    The last resort: whoever reads standard error can put it right.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(
+            f"vidrelay: task {task_id} was accepted by its provider as {remote_id}, and the disk does not take that "
+            f"down ({failed.strerror}). If it is uncertain later: vidrelay resolve {task_id} --adopt {remote_id}\n"
+        )
+        sys.stderr.flush()

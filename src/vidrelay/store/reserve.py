@@ -1,0 +1,152 @@
+"""
+What is kept for the moment when the disk is full: room on it, and a journal of what the database did not take.
+"""
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from vidrelay.core.lifecycle import Accepted, Answered
+from vidrelay.store import rows
+from vidrelay.store.migrate import sync_folder
+
+log = logging.getLogger(__name__)
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """
+    An answer in the journal, and when it came.
+    """
+
+    task_id: str
+    at: datetime
+    event: Accepted | Answered
+
+
+class Journal:
+    """
+    A file of answers, one JSON object a line, each durable once `append` returns.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, answer: Written) -> None:
+        """
+        Add an answer.
+
+        Raises:
+            OSError: The disk did not take it.
+        """
+        told = {"task": answer.task_id, "at": rows.to_number(answer.at), **rows.answer_values(answer.event)}
+        # What an earlier try left half written ends at this line's beginning.
+        left = memoryview(f"\n{rows.dumps(told)}\n".encode("ascii"))
+        descriptor = os.open(self._path, _APPEND, 0o600)
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_folder(self._path.parent)
+
+    def read(self) -> list[Written]:
+        """
+        Every answer that is whole.
+
+        Raises:
+            OSError: The file is there and cannot be read.
+        """
+        try:
+            with os.fdopen(os.open(self._path, _READ), "rb") as file:
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            return []
+        found = (_answer(line) for line in lines if line.strip())
+        return [answer for answer in found if answer is not None]
+
+    def clear(self) -> None:
+        """
+        Remove the file; where that fails its answers are passed over later, for they are saved.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as failed:
+            log.warning("emergency.not_cleared why=%s", failed.strerror)
+
+
+def _answer(line: bytes) -> Written | None:
+    try:
+        told: Mapping[str, object] = json.loads(line)
+        fields = dict(told)
+        task_id, at = fields.pop("task"), fields.pop("at")
+        return Written(task_id=str(task_id), at=rows.to_instant(int(str(at))), event=rows.answer_of(fields))
+    except (ValueError, TypeError, KeyError):
+        log.warning("emergency.torn bytes=%d", len(line))
+        return None
+
+
+class Ballast:
+    """
+    A file that holds so many bytes of the disk, to be given up when nothing else is left.
+    """
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self._path = path
+        self._size = size_bytes
+        self.whole = False
+
+    def make(self) -> bool:
+        """
+        Put it in its place, if there is room; whether it is there.
+        """
+        if not self.whole:
+            try:
+                self.whole = self._is_whole() or self._write()
+            except OSError as failed:
+                log.warning("emergency.no_ballast why=%s", failed.strerror)
+        return self.whole
+
+    def free(self) -> bool:
+        """
+        Give its room back; whether there was any.
+        """
+        had, self.whole = self.whole, False
+        if had:
+            self._path.unlink(missing_ok=True)
+        return had
+
+    def _is_whole(self) -> bool:
+        try:
+            facts = self._path.lstat()
+        except FileNotFoundError:
+            return False
+        # A file can have a length and no room behind it.
+        held = getattr(facts, "st_blocks", self._size) * 512
+        return stat.S_ISREG(facts.st_mode) and facts.st_size == self._size and held >= self._size
+
+    def _write(self) -> bool:
+        self._path.unlink(missing_ok=True)
+        descriptor = os.open(self._path, _CREATE, 0o600)
+        try:
+            # Written, and with what no file system can make smaller: only so the room is surely taken.
+            piece = os.urandom(min(self._size, 1024 * 1024))
+            left = self._size
+            while left:
+                left -= os.write(descriptor, piece[:left])
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        return True
