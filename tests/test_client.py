@@ -411,11 +411,16 @@ def test_what_is_no_task_is_refused(wrong: dict[str, Any]) -> None:
         task_view(wrong)
 
 
-async def test_events_go_on_where_a_broken_stream_left_off(tmp_path: Path) -> None:
-    def frame(event_id: int | None, state: str) -> bytes:
-        head = f"id: {event_id}\n" if event_id else ""
-        return f"event: task\n{head}data: {json.dumps(told(state))}\n\n".encode()
+def frame(event_id: int | None, state: str) -> bytes:
+    head = f"id: {event_id}\n" if event_id else ""
+    return f"event: task\n{head}data: {json.dumps(told(state))}\n\n".encode()
 
+
+def stream(*frames: bytes) -> Answer:
+    return 200, {"Content-Type": "text/event-stream"}, b"".join(frames)
+
+
+async def test_events_go_on_where_a_broken_stream_left_off(tmp_path: Path) -> None:
     streams = [
         frame(7, "submitting") + b": beat\n\n" + frame(8, "running") + frame(None, "running"),
         b"event: reset\ndata: {}\n\n" + frame(9, "done"),
@@ -434,6 +439,30 @@ async def test_events_go_on_where_a_broken_stream_left_off(tmp_path: Path) -> No
     assert seen == [("submitting", "7"), ("running", "8"), ("running", None), ("done", "9")]
     assert "last-event-id" not in relay.calls[0][2]
     assert relay.calls[1][2]["last-event-id"] == "8"
+
+
+async def test_the_events_of_one_task_end_with_its_last(tmp_path: Path) -> None:
+    """
+    Nothing is asked for after it: the relay has no more to tell.
+    """
+    async with relay_and_client(tmp_path, lambda *_: stream(frame(8, "running"), frame(9, "done"))) as (relay, client):
+        seen = [event.id async for event in client.events(task_id="t1")]
+    assert seen == ["8", "9"]
+    assert len(relay.calls) == 1
+
+
+async def test_events_end_where_the_last_one_is_known_already(tmp_path: Path) -> None:
+    async with relay_and_client(tmp_path, lambda *_: (204, {}, b"")) as (_, client):
+        assert [event async for event in client.events(task_id="t1", after="9")] == []
+
+
+async def test_blocking_events_end_too(tmp_path: Path) -> None:
+    def follow() -> list[str | None]:
+        with BlockingClient(tmp_path, start=False) as client:
+            return [event.id for event in client.events(task_id="t1")]
+
+    async with relay_and_client(tmp_path, lambda *_: stream(frame(8, "running"), frame(9, "done"))):
+        assert await asyncio.to_thread(follow) == ["8", "9"]
 
 
 # Saving

@@ -108,8 +108,12 @@ class BlockingClient:
         See `Client.events`.
         """
         stream = self._client.events(task_id=task_id, after=after)
-        while True:
-            yield self._runner.run(anext(stream))  # type: ignore[arg-type]  # an async generator's step is a coroutine
+
+        async def following() -> TaskEvent | None:
+            return await anext(stream, None)
+
+        while (event := self._runner.run(following())) is not None:
+            yield event
 
     def cancel(self, task_id: str) -> TaskView:
         """

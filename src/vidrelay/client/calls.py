@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ CACHE_SECONDS = 600.0
 _TRIES = 4
 _STARTS = 2
 _LEAVING = "shutting_down"
+_NOTHING_MORE = 204
 
 _BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)
 
@@ -393,7 +394,8 @@ class Client:
 
     async def events(self, *, task_id: str | None = None, after: str | None = None) -> AsyncIterator[TaskEvent]:
         """
-        Announcements as they come, of one task or of all; goes on by itself where a broken stream left off.
+        Announcements as they come, of one task until it has ended or of all without an end; goes on by itself where a
+        broken stream left off.
 
         A stream without `after` (the id of an earlier event) begins with every unended task; so does one that the relay
         no longer knows the id of.
@@ -407,10 +409,15 @@ class Client:
         while True:
             http = await self._session()
             try:
-                async for event in _stream(http, path, after):
-                    attempt = 0
-                    after = event.id or after
-                    yield event
+                async with aclosing(_stream(http, path, after)) as stream:
+                    async for event in stream:
+                        if event is None:
+                            return
+                        attempt = 0
+                        after = event.id or after
+                        yield event
+                        if task_id is not None and event.task.ended:
+                            return
             except _BROKEN as error:
                 await self._lost(http, attempt, error)
                 attempt += 1
@@ -454,12 +461,18 @@ class Client:
         return target
 
 
-async def _stream(http: httpx2.AsyncClient, path: str, after: str | None) -> AsyncIterator[TaskEvent]:
+async def _stream(http: httpx2.AsyncClient, path: str, after: str | None) -> AsyncGenerator[TaskEvent | None, None]:
+    """
+    What one connection tells; None: everything there will ever be has been told.
+    """
     headers = {"Last-Event-ID": after} if after else {}
     timeout = httpx2.Timeout(CALL_SECONDS, read=SILENCE_SECONDS)
     async with http.sse(path, headers=headers, timeout=timeout) as source:
         if source.response.status_code >= 400:
             raise error_from(source.response.status_code, await source.response.aread())
+        if source.response.status_code == _NOTHING_MORE:
+            yield None
+            return
         # A reader keeps the newest id, so an event without its own repeats the one before.
         last: str | None = after
         async for event in source:
