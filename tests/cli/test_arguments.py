@@ -26,6 +26,9 @@ from vidrelay.core.task import Priority, Reference
     ],
 )
 def test_global_options_may_stand_anywhere(arguments: list[str], first: list[str], rest: list[str]) -> None:
+    """
+    A global option is moved before the command wherever it was written, and nothing after `--` is touched.
+    """
     assert hoisted(arguments) == (first, rest)
 
 
@@ -50,10 +53,16 @@ def test_global_options_may_stand_anywhere(arguments: list[str], first: list[str
     ],
 )
 def test_a_plain_serve_needs_no_parser_and_anything_else_does(arguments: list[str], flags: ServeFlags | None) -> None:
+    """
+    `serve` with known, well-formed flags is read at once; all else is left to the full parser.
+    """
     assert plain_serve(arguments) == flags
 
 
 def test_set_takes_json_and_text() -> None:
+    """
+    A value of `--set` is the JSON it spells, and otherwise the text as it stands.
+    """
     settings = ["n=5", "x=1.5", "flag=true", "list=[1]", "text=hello", "eq=a=b", "empty=", "nan=NaN", 'quoted="5"']
     assert extra_from(settings) == {
         "n": 5,
@@ -70,11 +79,17 @@ def test_set_takes_json_and_text() -> None:
 
 @pytest.mark.parametrize("setting", ["novalue", "=5", " =5"])
 def test_set_without_a_name_is_refused(setting: str) -> None:
+    """
+    A `--set` without `=`, or with no name before it, is an invalid request.
+    """
     with pytest.raises(InvalidRequest):
         extra_from([setting])
 
 
 def test_a_duration_keeps_its_spelling() -> None:
+    """
+    A whole number stays an int and a decimal a float; what is no finite number is refused.
+    """
     assert isinstance(number_from("5", "--duration"), int)
     assert isinstance(number_from("5.5", "--duration"), float)
     for wrong in ("five", "true", "", "5s", "NaN", "[5]"):
@@ -83,10 +98,16 @@ def test_a_duration_keeps_its_spelling() -> None:
 
 
 def test_deep_nesting_is_text() -> None:
+    """
+    A value nested too deep to be parsed as JSON is taken as text and breaks nothing.
+    """
     assert value_from("[" * 100_000) == "[" * 100_000
 
 
 def test_a_reference_is_a_file_an_address_or_an_asset(tmp_path: Path) -> None:
+    """
+    A reference is told apart by its form, and a file that is not there is refused.
+    """
     (tmp_path / "a.png").write_bytes(b"x")
     assert reference_from("a.png", tmp_path) == Reference(path=str(tmp_path / "a.png"))
     assert reference_from("https://a.example/b.png", tmp_path) == Reference(url="https://a.example/b.png")
@@ -108,10 +129,17 @@ def test_a_reference_is_a_file_an_address_or_an_asset(tmp_path: Path) -> None:
     ],
 )
 def test_a_prompt_names_a_file_safely(prompt: str, name: str) -> None:
+    """
+    A file name made of a prompt has no path, no reserved name, a bounded length, and is never empty.
+    """
     assert slug(prompt) == name
 
 
 def test_a_result_goes_where_it_is_told(tmp_path: Path) -> None:
+    """
+    A directory gets a name made of prompt and id, a file name is kept, and later files are numbered.
+    """
+
     def where(output: str | None, index: int = 0) -> Path | None:
         return target_for(output, prompt="A fox", task_id="0123456789", index=index, extension=".mp4")
 
@@ -132,6 +160,9 @@ def rows_of(tmp_path: Path, name: str, text: str):
 
 
 def test_a_csv_has_the_requests_fields_as_columns(tmp_path: Path) -> None:
+    """
+    Each column fills its field of the request, empty cells and empty rows count for nothing.
+    """
     (tmp_path / "a.png").write_bytes(b"x")
     text = (
         "prompt,model,Aspect_Ratio,duration,seed,references,extra.mood,output\r\n"
@@ -154,6 +185,9 @@ def test_a_csv_has_the_requests_fields_as_columns(tmp_path: Path) -> None:
 
 
 def test_a_jsonl_line_is_a_request(tmp_path: Path) -> None:
+    """
+    A line is a request's JSON, its paths are relative to the table, and empty lines are passed over.
+    """
     text = '{"prompt": "A fox", "duration": 5, "references": [{"path": "a.png", "role": "first"}]}\n\n{"prompt": "B"}\n'
     first, second = rows_of(tmp_path, "t.jsonl", text)
     assert first.request.references[0].path == str(tmp_path / "a.png")
@@ -162,6 +196,9 @@ def test_a_jsonl_line_is_a_request(tmp_path: Path) -> None:
 
 
 def test_the_same_row_has_the_same_key_and_twice_in_one_table_another(tmp_path: Path) -> None:
+    """
+    A row's key depends on what it asks and how often it was asked before, not on its table.
+    """
     first = rows_of(tmp_path, "a.jsonl", '{"prompt": "A"}\n{"prompt": "A"}\n{"prompt": "B"}\n')
     second = rows_of(tmp_path, "b.csv", "prompt\nB\nA\n")
     keys = [row.key for row in first]
@@ -188,11 +225,17 @@ def test_the_same_row_has_the_same_key_and_twice_in_one_table_another(tmp_path: 
     ],
 )
 def test_a_wrong_table_is_refused_whole_with_its_line(tmp_path: Path, name: str, text: str, what: str) -> None:
+    """
+    One wrong row refuses the whole table, and the message says which line and why.
+    """
     with pytest.raises(InvalidRequest) as caught:
         rows_of(tmp_path, name, text)
     assert what in caught.value.message
 
 
 def test_a_table_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """
+    A table that cannot be opened is an invalid request that says so.
+    """
     with pytest.raises(InvalidRequest, match="cannot be read"):
         read_rows(tmp_path / "none.csv")
