@@ -43,6 +43,9 @@ def tell(client: Client, **change) -> TaskView:
 
 
 async def test_the_end_comes_with_an_event() -> None:
+    """
+    Each state that an event tells is shown in turn, and the final one ends the following.
+    """
     client, seen = Client(), []
     tell(client, state=State.RUNNING)
     tell(client, state=State.DONE)
@@ -52,6 +55,9 @@ async def test_the_end_comes_with_an_event() -> None:
 
 
 async def test_an_end_between_two_streams_is_seen_all_the_same() -> None:
+    """
+    A task that ended while no event came is found by the call that waits for it.
+    """
     client = Client()
     client.now["t1"] = replace(TASK, state=State.FAILED)
     client.changed.set()
@@ -60,6 +66,9 @@ async def test_an_end_between_two_streams_is_seen_all_the_same() -> None:
 
 
 async def test_of_many_an_unseen_end_is_looked_for() -> None:
+    """
+    With several tasks, those of which no event tells are asked for after some seconds.
+    """
     client, clock = Client(), FakeClock()
     other = replace(TASK, id="t2")
     client.now = {"t1": replace(TASK, state=State.DONE), "t2": replace(other, state=State.DONE)}
@@ -70,11 +79,17 @@ async def test_of_many_an_unseen_end_is_looked_for() -> None:
 
 
 async def test_a_task_that_has_ended_is_not_waited_for() -> None:
+    """
+    Following a task that is done already returns at once, with no news from the relay.
+    """
     found = await follow(Client(), [replace(TASK, state=State.DONE)], lambda _: None, clock=FakeClock())
     assert found["t1"].ended
 
 
 async def test_an_uncertain_task_is_given_up_after_its_first_look_ups() -> None:
+    """
+    An uncertain task is waited for as long as its first look-ups take, and then returned as it is.
+    """
     client, clock = Client(), FakeClock()
     tell(client, state=State.UNCERTAIN)
     async with asyncio.TaskGroup() as group:
@@ -86,6 +101,9 @@ async def test_an_uncertain_task_is_given_up_after_its_first_look_ups() -> None:
 
 
 def test_plain_lines_tell_each_stage_once(capsys) -> None:
+    """
+    Off a terminal a line is written for each new stage and each 30 % or so, not for each event.
+    """
     lines = Lines(named=False)
     running = replace(TASK, state=State.RUNNING, remote_state=RemoteState.WORKING)
     for progress in (None, 0.1, 0.2, 0.3, 0.31, 0.6):
