@@ -35,15 +35,24 @@ def sections() -> dict[str, str]:
 
 @pytest.mark.parametrize(("name", "told"), list(commands()), ids=lambda value: value if isinstance(value, str) else "")
 def test_every_flag_of_a_command_is_in_its_section_and_no_other(name: str, told: set[str]) -> None:
+    """
+    The table of flags in a command's section has the same flags as the command itself.
+    """
     section = sections()[name]
     written = set(re.findall(r"`(--?[a-z][a-z-]*)", "".join(re.findall(r"^\| (`-.*?) \|", section, re.MULTILINE))))
     assert written == told
 
 
 def test_every_section_is_a_command() -> None:
+    """
+    The page has one section for each command and none for a command that is not there.
+    """
     assert set(sections()) == {name for name, _ in commands()}
 
 
 def test_the_flags_of_every_command_are_at_the_top() -> None:
+    """
+    The flags that every command takes are explained before the page's exit statuses.
+    """
     top = PAGE.split("## Exit statuses")[0]
     assert all(f"`{flag}" in top for flag in OF_EVERY_COMMAND)
