@@ -42,10 +42,16 @@ TASK = TaskView(id="t1", state=State.QUEUED, account="main", provider="openai")
     ],
 )
 def test_a_stage_is_said_in_words(change: dict, words: str) -> None:
+    """
+    State, remote state, place and what blocks a task are told in words, with foreign text made harmless.
+    """
     assert words in stage(replace(TASK, **change))
 
 
 def test_time_left_counts_down() -> None:
+    """
+    The time left shrinks as time passes since it was told, and ends as `any moment now`.
+    """
     task = replace(TASK, eta=Eta(seconds=20, low=15, high=30, basis="history"))
     assert left(task) == "about 20 s left (15 s to 30 s)"
     assert left(task, since=18) == "about 2.0 s left (0.0 s to 12 s)"
@@ -55,12 +61,18 @@ def test_time_left_counts_down() -> None:
 
 
 def test_an_uncertain_task_says_what_can_be_done() -> None:
+    """
+    The ending of an uncertain task names the possible charge and the three ways to resolve it.
+    """
     said = ending(replace(TASK, state=State.UNCERTAIN))
     for part in ("may be charged", "resolve t1 --adopt", "resolve t1 --retry", "resolve t1 --abandon"):
         assert part in said
 
 
 def test_foreign_text_cannot_steer_the_terminal() -> None:
+    """
+    Control and direction characters are shown as escapes, while letters and joined emoji stay as they are.
+    """
     assert shown("a\x1b]0;title\x07b\r\nc\u202ed\u200be\x9bf") == "a\\x1b]0;title\\x07b  c\\u202ed\\u200be\\x9bf"
     assert shown("família 👨‍👩‍👧 海") == "família 👨‍👩‍👧 海"
     assert shortened("a  b\nc" + "d" * 50, 10) == "a b cdddd…"
@@ -78,6 +90,9 @@ def test_foreign_text_cannot_steer_the_terminal() -> None:
     ],
 )
 def test_each_ending_has_its_exit_status(state: State, status: int) -> None:
+    """
+    The exit status tells done, failed, cancelled, expired and uncertain tasks apart as the reference says.
+    """
     assert exit_of(state) == status
 
 
@@ -94,10 +109,16 @@ def test_each_ending_has_its_exit_status(state: State, status: int) -> None:
     ],
 )
 def test_each_error_has_its_exit_status(error: Exception, status: int) -> None:
+    """
+    Wrong use, a relay that cannot be had, and all other errors each lead to their own exit status.
+    """
     assert exit_of_error(error) == status
 
 
 def test_an_error_is_told_with_what_to_do() -> None:
+    """
+    An error's line has the message, the field where there is one, and the hint on a line below.
+    """
     assert fault_lines(ConfigError("a is wrong", hint="mend it")) == ["vidrelay: a is wrong", "  mend it"]
     assert fault_lines(InvalidRequest("must be a number", field="--duration")) == [
         "vidrelay: --duration: must be a number"
@@ -111,10 +132,16 @@ def test_an_error_is_told_with_what_to_do() -> None:
     ("seconds", "words"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (42.4, "42 s"), (150, "2 min 30 s"), (7260, "2 h 01 min")]
 )
 def test_spans_are_said_as_people_say_them(seconds: float, words: str) -> None:
+    """
+    Seconds are told as tenths, whole seconds, minutes or hours, whichever suits their length.
+    """
     assert span(seconds) == words
 
 
 def test_bars_are_to_scale_and_nothing_is_nothing() -> None:
+    """
+    A bar's length is the share of its width, zero draws nothing, and the smallest share a sliver.
+    """
     assert bar(1, 10) == "█" * 10
     assert bar(0.5, 10) == "█" * 5
     assert bar(0, 10) == ""
@@ -122,6 +149,9 @@ def test_bars_are_to_scale_and_nothing_is_nothing() -> None:
 
 
 def test_segments_are_drawn_a_line_each() -> None:
+    """
+    Each model's segments become bars on one scale, and figures of an unknown shape are left out.
+    """
     lines = segment_lines(
         {"m\x1b": {"wait": {"median": 1, "p90": 2}, "total": {"median": 4, "p90": 5}, "odd": 3}, "empty": {}, "x": 5}
     )
