@@ -45,7 +45,7 @@ def run_relay(where: Where, flags: ServeFlags) -> Exit:
         serve(wish, ready=lambda url: out(f"listening on {url}"))
     except ConfigError:
         raise
-    except VidrelayError as error:
+    except (VidrelayError, OSError) as error:
         # Whatever else stops it (the database, the disk, the port), the relay cannot run.
         for line in fault_lines(error):
             say(line)

@@ -16,7 +16,7 @@ from vidrelay.assemble import assembled, version
 from vidrelay.client.beacon import NAME, Beacon, remove_beacon, write_beacon
 from vidrelay.clock import SystemClock
 from vidrelay.config import Config
-from vidrelay.core.errors import RelayUnavailable
+from vidrelay.core.errors import DatabaseUnusable, RelayUnavailable
 from vidrelay.core.ports import Clock
 from vidrelay.core.proof import TOKEN_PREFIX
 from vidrelay.core.wire import instant
@@ -129,6 +129,7 @@ class _Life:
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()
         self._hurried = asyncio.Event()
+        self._unusable: DatabaseUnusable | None = None
         self._beacon = Beacon(
             port=listener.getsockname()[1],
             token=token,
@@ -154,16 +155,19 @@ class _Life:
     async def run(self, ready: Callable[[str], None]) -> None:
         """
         Serve until asked to stop, then drain.
+
+        Raises:
+            DatabaseUnusable: The relay ended by itself, since nothing could be saved any more.
         """
         self._heed_signals()
         async with asyncio.TaskGroup() as group:
             listening = asyncio.Event()
-            driving = group.create_task(self._relay.run())
+            driving = group.create_task(self._drive())
             serving = group.create_task(
                 serve_http(self._activity, self._listener, stop=self._closing, ready=listening.set, grace=CALL_SECONDS)
             )
             await listening.wait()
-            write_beacon(self._wish.state_dir, self._beacon)
+            self._announce()
             logger.info("relay.started port=%d version=%s", self._beacon.port, self._beacon.version)
             ready(self._beacon.url)
             idling = group.create_task(self._leave_when_idle())
@@ -176,6 +180,21 @@ class _Life:
             await self._relay.stop(grace=CREATE_SECONDS)
             await asyncio.wait([driving, serving])
             hurrying.cancel()
+        if self._unusable is not None:
+            raise self._unusable
+
+    def _announce(self) -> None:
+        try:
+            write_beacon(self._wish.state_dir, self._beacon)
+        except OSError as error:
+            raise RelayUnavailable(f"{NAME} cannot be written: {error.strerror}.") from error
+
+    async def _drive(self) -> None:
+        try:
+            await self._relay.run()
+        except DatabaseUnusable as unusable:
+            self._unusable = unusable
+            self._stopping.set()
 
     async def _leave_when_idle(self) -> None:
         if self._wish.idle_exit is not None:
