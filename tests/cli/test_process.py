@@ -119,6 +119,9 @@ def provider(shell: Shell) -> Iterator[str]:
 
 
 def test_one_command_makes_a_clip_with_no_configuration_at_all(shell: Shell) -> None:
+    """
+    `generate` starts a relay, makes and saves a clip; asked again, the same file comes from the cache.
+    """
     made = shell.run("generate", "A paper boat", "--duration", "1", "-o", "boat.mp4")
     assert made.returncode == 0, made.stderr
     assert made.stdout == "boat.mp4\n"
@@ -132,6 +135,9 @@ def test_one_command_makes_a_clip_with_no_configuration_at_all(shell: Shell) -> 
 
 
 def test_without_a_place_to_save_the_cached_path_is_told(shell: Shell, provider: str) -> None:
+    """
+    Without `-o` stdout has the path of the result inside the relay's cache.
+    """
     made = shell.run("generate", "A fox")
     assert made.returncode == 0, made.stderr
     assert Path(made.stdout.strip()).is_file()
@@ -139,11 +145,17 @@ def test_without_a_place_to_save_the_cached_path_is_told(shell: Shell, provider:
 
 
 def test_a_directory_gets_a_file_named_by_the_prompt(shell: Shell, provider: str) -> None:
+    """
+    `-o` with a directory saves a file whose name is made of the prompt and the task's id.
+    """
     made = shell.run("generate", "A Fox!", "-o", "out/")
     assert re.fullmatch(r"out/a-fox-[0-9a-f]{8}\.mp4\n", made.stdout), made.stderr
 
 
 def test_no_wait_prints_the_id_and_the_task_can_be_collected(shell: Shell, provider: str) -> None:
+    """
+    `--no-wait` prints the id alone, by which watch, result, show and tasks find the task later.
+    """
     made = shell.run("generate", "A fox", "--no-wait")
     assert made.returncode == 0, made.stderr
     task_id = made.stdout.strip()
@@ -160,6 +172,9 @@ def test_no_wait_prints_the_id_and_the_task_can_be_collected(shell: Shell, provi
 
 
 def test_what_is_set_reaches_the_provider(shell: Shell, provider: str) -> None:
+    """
+    `--set` and `--seed` stand in the request that the relay has taken.
+    """
     made = shell.run("generate", "A fox", "--set", "mood=calm", "--seed", "7", "--no-wait", "--json")
     request = json.loads(made.stdout)["request"]
     assert request["extra"] == {"mood": "calm"}
@@ -167,6 +182,9 @@ def test_what_is_set_reaches_the_provider(shell: Shell, provider: str) -> None:
 
 
 def test_json_leaves_stdout_to_machines(shell: Shell, provider: str) -> None:
+    """
+    With `--json` stdout is one JSON value and what people read goes to stderr.
+    """
     made = shell.run("generate", "A fox", "--json", "-o", "fox.mp4")
     assert json.loads(made.stdout)["state"] == "done"
     assert len(made.stdout.splitlines()) == 1
@@ -181,6 +199,9 @@ def test_json_leaves_stdout_to_machines(shell: Shell, provider: str) -> None:
 
 
 def test_a_failed_task_exits_1(shell: Shell, provider: str) -> None:
+    """
+    A task that the provider fails makes `generate` exit with 1 and still print the task.
+    """
     import httpx2
 
     httpx2.post(f"{provider}/_control", json={"fail_share": 1.0}, trust_env=False).raise_for_status()
@@ -190,6 +211,9 @@ def test_a_failed_task_exits_1(shell: Shell, provider: str) -> None:
 
 
 def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provider: str) -> None:
+    """
+    An uncertain task exits with 4, names the ways out, and one of them ends it.
+    """
     import httpx2
 
     told = {"faults": ["create-drop-after", "list-error=500:always"]}
@@ -203,6 +227,9 @@ def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provi
 
 
 def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, provider: str) -> None:
+    """
+    `cancel` prints the cancelled task and exits with 0; watching that task exits with 1.
+    """
     import httpx2
 
     httpx2.post(f"{provider}/_control", json={"run_seconds": 60}, trust_env=False).raise_for_status()
@@ -234,6 +261,9 @@ def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, 
     ],
 )
 def test_wrong_use_exits_2_and_starts_nothing(shell: Shell, arguments: tuple[str, ...]) -> None:
+    """
+    Wrong arguments exit with 2 and a message on stderr, before any relay or database is made.
+    """
     found = shell.run(*arguments)
     assert found.returncode == 2, found.stderr
     assert found.stdout == ""
@@ -243,6 +273,9 @@ def test_wrong_use_exits_2_and_starts_nothing(shell: Shell, arguments: tuple[str
 
 @pytest.mark.parametrize("command", [("serve",), ("generate", "p")])
 def test_a_wrong_configuration_exits_2_with_its_line(shell: Shell, command: tuple[str, ...]) -> None:
+    """
+    A wrong setting exits with 2 and is told by its file, line and name, and what is allowed.
+    """
     shell.configure("[relay]\nhost = '0.0.0.0'\n")
     found = shell.run(*command)
     assert found.returncode == 2
@@ -251,6 +284,9 @@ def test_a_wrong_configuration_exits_2_with_its_line(shell: Shell, command: tupl
 
 
 def test_a_request_for_no_account_is_refused_where_there_are_two(shell: Shell) -> None:
+    """
+    With two accounts and neither chosen, `generate` exits with 2 and asks for one.
+    """
     account = 'provider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
     shell.configure(f"[accounts.a]\n{account}[accounts.b]\n{account}")
     found = shell.run("generate", "A fox")
@@ -259,12 +295,18 @@ def test_a_request_for_no_account_is_refused_where_there_are_two(shell: Shell) -
 
 
 def test_an_unknown_task_exits_1(shell: Shell) -> None:
+    """
+    Showing a task that is not there exits with 1 and says how the tasks are listed.
+    """
     found = shell.run("show", "nobody")
     assert found.returncode == 1
     assert "vidrelay tasks" in found.stderr
 
 
 def test_a_damaged_database_exits_3_and_stays_as_it_is(shell: Shell) -> None:
+    """
+    A file that is no database stops `serve` with 3, and not a byte of it is changed.
+    """
     shell.state.mkdir(mode=0o700)
     (shell.state / "relay.db").write_bytes(b"not a database" * 1000)
     found = shell.run("serve")
@@ -273,6 +315,9 @@ def test_a_damaged_database_exits_3_and_stays_as_it_is(shell: Shell) -> None:
 
 
 def test_a_taken_port_exits_3(shell: Shell, provider: str) -> None:
+    """
+    A port in use stops `serve` with 3, names the port, and no relay.json is left.
+    """
     port = provider.rsplit(":", 1)[1]
     found = shell.run("serve", "--port", port)
     assert found.returncode == 3
@@ -311,6 +356,9 @@ def on_terminal(shell: Shell, *arguments: str, until: bytes, then: bytes) -> tup
 
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(shell: Shell, provider: str) -> None:
+    """
+    Ctrl-C exits with 130 and says how to watch the task, which the relay finishes.
+    """
     status, seen = on_terminal(shell, "generate", "A fox", until="━".encode(), then=b"\x03")
     assert status == 130, seen
     assert "The task goes on." in seen
@@ -319,6 +367,9 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(shell: Shell, 
 
 
 def test_a_terminal_shows_stage_bar_and_end(shell: Shell, provider: str) -> None:
+    """
+    On a terminal the stage, a bar and the time taken are drawn, and a prompt's escapes do not get through.
+    """
     status, seen = on_terminal(shell, "generate", "A fox \x1b]0;owned\x07", until=b"\x00", then=b"")
     assert status == 0, seen
     assert "━" in seen
@@ -328,6 +379,9 @@ def test_a_terminal_shows_stage_bar_and_end(shell: Shell, provider: str) -> None
 
 
 def test_sigterm_drains_and_a_live_task_goes_on_in_the_next_life(shell: Shell, provider: str) -> None:
+    """
+    On SIGTERM the relay leaves with 0, and the next relay takes its live task to the end.
+    """
     relay = shell.serve()
     task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
     relay.send_signal(signal.SIGTERM)
@@ -337,6 +391,9 @@ def test_sigterm_drains_and_a_live_task_goes_on_in_the_next_life(shell: Shell, p
 
 
 def test_the_first_signal_waits_for_a_create_call_and_the_second_does_not(shell: Shell, provider: str) -> None:
+    """
+    A second signal cuts off the create call that the first one waits for: its task is uncertain.
+    """
     import httpx2
 
     told = {"faults": ["create-slow=30", "list-error=500:always"]}
@@ -354,6 +411,9 @@ def test_the_first_signal_waits_for_a_create_call_and_the_second_does_not(shell:
 
 
 def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) -> None:
+    """
+    A `generate` whose relay is killed goes on with a new relay and saves the clip.
+    """
     import httpx2
 
     httpx2.post(f"{provider}/_control", json={"run_seconds": 8}, trust_env=False).raise_for_status()
@@ -371,6 +431,9 @@ def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) 
 
 
 def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: str) -> None:
+    """
+    A second run of a table saves the same files again, and the provider gets each request once.
+    """
     import httpx2
 
     (shell.folder / "t.csv").write_text("prompt,seed,output\nA fox,1,fox.mp4\nA hen,2,\nA fox,1,\n")
@@ -386,6 +449,9 @@ def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: st
 
 
 def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
+    """
+    One failed row makes the batch exit with 1, the others are saved, and `--retry-failed` mends it.
+    """
     import httpx2
 
     httpx2.post(f"{provider}/_control", json={"faults": ["create-moderation"]}, trust_env=False).raise_for_status()
@@ -402,6 +468,9 @@ def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
 
 
 def test_of_twenty_starts_at_once_one_wins_and_the_others_say_where_it_is(shell: Shell) -> None:
+    """
+    Of many starts at once one serves, and the rest exit with 3 and its address.
+    """
     children = [shell.start("serve") for _ in range(20)]
     with_patience(lambda: sum(child.poll() is None for child in children) == 1, seconds=60)
     winner = next(child for child in children if child.poll() is None)
@@ -415,6 +484,9 @@ def test_of_twenty_starts_at_once_one_wins_and_the_others_say_where_it_is(shell:
 
 
 def test_of_five_commands_at_once_all_use_one_relay(shell: Shell, provider: str) -> None:
+    """
+    The same request from five commands at once becomes one task of one relay, and all five succeed.
+    """
     children = [shell.start("generate", "A fox", "--json") for _ in range(5)]
     told = [json.loads(child.communicate(timeout=60)[0]) for child in children]
     assert len({task["taskId"] for task in told}) == 1
@@ -422,6 +494,9 @@ def test_of_five_commands_at_once_all_use_one_relay(shell: Shell, provider: str)
 
 
 def test_replace_takes_over_from_a_running_relay(shell: Shell) -> None:
+    """
+    `serve --replace` ends the relay that runs, with status 0, and stands in its place.
+    """
     first = shell.serve()
     second = shell.serve("--replace")
     assert first.wait(20) == 0
@@ -429,6 +504,9 @@ def test_replace_takes_over_from_a_running_relay(shell: Shell) -> None:
 
 
 def test_a_lasting_relay_takes_over_from_one_that_leaves_when_idle(shell: Shell) -> None:
+    """
+    A plain `serve` takes the place of a relay that was started to leave when idle.
+    """
     first = shell.serve("--idle-exit", "60s")
     assert read_beacon(shell.state).idle_exit
     second = shell.serve()
@@ -438,12 +516,18 @@ def test_a_lasting_relay_takes_over_from_one_that_leaves_when_idle(shell: Shell)
 
 
 def test_an_idle_relay_leaves_by_itself(shell: Shell) -> None:
+    """
+    A relay with `--idle-exit` and nothing to do exits with 0 and removes its relay.json.
+    """
     relay = shell.serve("--idle-exit", "1s")
     assert relay.wait(20) == 0
     assert not (shell.state / "relay.json").exists()
 
 
 def test_a_kept_token_and_port_stay(shell: Shell) -> None:
+    """
+    With `token = "keep"` a relay has the port and the token of the one before it.
+    """
     shell.configure('[relay]\ntoken = "keep"\n')
     seen = set()
     for _ in range(2):
@@ -456,6 +540,9 @@ def test_a_kept_token_and_port_stay(shell: Shell) -> None:
 
 
 def test_everything_in_the_state_directory_is_private_under_any_umask(shell: Shell, provider: str) -> None:
+    """
+    Even under a umask of 0 no file in the state directory can be read by others.
+    """
     before = os.umask(0)
     try:
         made = shell.run("generate", "A fox")
@@ -467,6 +554,9 @@ def test_everything_in_the_state_directory_is_private_under_any_umask(shell: She
 
 
 def test_the_token_and_the_prompt_are_in_no_log_and_no_argument(shell: Shell, provider: str) -> None:
+    """
+    Neither token nor prompt is written to the logs, and the token is in no argument of the relay.
+    """
     assert shell.run("generate", "canary prompt").returncode == 0
     token = read_beacon(shell.state).token
     logs = b"".join(path.read_bytes() for path in (shell.state / "logs").iterdir())
@@ -477,6 +567,9 @@ def test_the_token_and_the_prompt_are_in_no_log_and_no_argument(shell: Shell, pr
 
 
 async def test_a_stranger_on_the_old_port_gets_nothing_and_a_new_relay_is_started(shell: Shell) -> None:
+    """
+    What listens on a dead relay's port is sent a proof to solve, and neither token nor prompt.
+    """
     heard = bytearray()
 
     async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -506,6 +599,9 @@ async def test_a_stranger_on_the_old_port_gets_nothing_and_a_new_relay_is_starte
 
 @pytest.mark.parametrize("hint", [b"", b"{}", b"\xff\x00", b"[" * 9000, b"x" * 100_000])
 def test_a_garbled_relay_json_hinders_nobody(shell: Shell, hint: bytes) -> None:
+    """
+    Whatever bytes relay.json holds, `serve` starts and writes a proper one.
+    """
     shell.state.mkdir(mode=0o700)
     (shell.state / "relay.json").write_bytes(hint)
     (shell.state / "relay.json").chmod(0o600)
@@ -519,6 +615,9 @@ def test_a_garbled_relay_json_hinders_nobody(shell: Shell, hint: bytes) -> None:
 
 
 def test_doctor_finds_nothing_wrong_without_a_relay(shell: Shell) -> None:
+    """
+    On a fresh machine doctor exits with 0, says that no relay runs, and leaves no state behind.
+    """
     found = shell.run("doctor")
     assert found.returncode == 0, found.stderr
     assert "none is running" in found.stderr
@@ -526,6 +625,9 @@ def test_doctor_finds_nothing_wrong_without_a_relay(shell: Shell) -> None:
 
 
 def test_doctor_says_what_to_do_about_a_missing_key_and_a_dead_host(shell: Shell) -> None:
+    """
+    A missing key exits with 2, an unreachable host with 3, and `--offline` asks no host.
+    """
     account = 'provider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
     shell.configure(f'[accounts.a]\n{account}key_env = "NO_SUCH_KEY"\n')
     found = shell.run("doctor", "--json")
@@ -539,6 +641,9 @@ def test_doctor_says_what_to_do_about_a_missing_key_and_a_dead_host(shell: Shell
 
 
 def test_doctor_names_the_line_of_a_wrong_configuration(shell: Shell) -> None:
+    """
+    Doctor exits with 2 at an unknown setting and tells its file and line.
+    """
     shell.configure("[relay]\nunheard = 1\n")
     found = shell.run("doctor")
     assert found.returncode == 2
@@ -546,6 +651,9 @@ def test_doctor_names_the_line_of_a_wrong_configuration(shell: Shell) -> None:
 
 
 def test_doctor_sees_the_running_relay(shell: Shell) -> None:
+    """
+    Doctor tells the address of the relay that runs on this state directory.
+    """
     shell.serve()
     found = shell.run("doctor", "--offline")
     assert found.returncode == 0
@@ -556,6 +664,9 @@ def test_doctor_sees_the_running_relay(shell: Shell) -> None:
 
 
 def test_the_cache_is_listed_checked_and_emptied(shell: Shell, provider: str) -> None:
+    """
+    `cache` lists results with their bytes, forgets one whose file is gone, and clears the rest.
+    """
     path = Path(shell.run("generate", "A fox").stdout.strip())
     listed = json.loads(shell.run("cache", "ls", "--json").stdout)
     assert listed["bytes"] == path.stat().st_size
