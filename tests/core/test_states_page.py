@@ -26,4 +26,7 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 @pytest.mark.parametrize("name", [*State, *(event.__name__ for event in get_args(Event))])
 def test_every_state_and_event_is_explained(name: str) -> None:
+    """
+    The page's tables have a row for every state and every event.
+    """
     assert f"\n| `{name}` |" in PAGE
