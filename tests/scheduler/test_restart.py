@@ -6,6 +6,9 @@ import pytest
 
 from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
+from vidrelay.store.sqlite import SqliteStore
+from vidrelay.testing.records import make_task
+from vidrelay.testing.stored import bring
 from vidrelay.testing.toy import ToyAdapter
 
 
@@ -35,6 +38,18 @@ async def test_a_kill_during_the_create_call_makes_no_second_one(bench, dedupe):
         await bench.clock.advance(1)
         assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
     assert len(bench.provider.creates) == 1
+
+
+async def test_a_create_that_an_earlier_life_was_at_is_not_sent_by_this_one(bench):
+    """A task that is found submitting may have been sent: whether its process got to that cannot be known any more."""
+    store = await SqliteStore.open(bench.folder / "relay.db")
+    task = make_task(account="toy", provider="toy", window="*", parameters={"prompt": "a boat", "duration": 5})
+    await bring(store, task, State.SUBMITTING)
+    await store.aclose()
+    async with bench.running():
+        await bench.clock.advance(300)
+        assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
+    assert bench.provider.creates == []
 
 
 async def test_a_running_task_is_polled_again_and_not_created_again(bench):
@@ -102,6 +117,23 @@ async def test_a_pause_is_kept_over_a_restart(bench):
         assert len(bench.provider.creates) == 1
         await bench.clock.advance(120)
         assert len(bench.provider.creates) == 2
+
+
+async def test_a_rest_of_the_creates_outlives_one_of_all_calls_over_a_restart(bench):
+    """What a good poll lifts is the rest on calls, in the database too: an empty balance is still empty then."""
+    bench.provider.run_seconds = 600
+    async with bench.running(kill=True):
+        await bench.submit()
+        bench.provider.arm("create", 402)
+        await bench.submit("two")
+        bench.provider.arm("poll", 429)
+        await bench.clock.advance(60)
+        assert bench.relay.accounts()[0].pause.reason == "balance"
+    async with bench.running():
+        await bench.clock.advance(200)
+        assert len(bench.provider.creates) == 2
+        await bench.clock.advance(60)
+        assert len(bench.provider.creates) == 3
 
 
 async def test_a_drain_waits_for_the_create_call(bench):

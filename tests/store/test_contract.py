@@ -686,17 +686,19 @@ async def test_five_minute_task_commits_at_most_ten_transactions(store):
 
 async def test_pauses_are_kept_replaced_and_lifted(store):
     """
-    An account has one pause or none.
+    An account has one pause of each scope, or none; they come and go apart from each other.
     """
     forever = Pause(scope=Scope.CALLS, reason="auth", detail="bad key", until=None)
     awhile = Pause(scope=Scope.CREATES, reason="rate", detail="slow down", until=START)
-    await store.set_pause("a", awhile)
-    await store.set_pause("b", awhile)
-    await store.set_pause("a", forever)
-    assert await store.pauses() == {"a": forever, "b": awhile}
-    await store.set_pause("a", None)
-    await store.set_pause("nobody", None)
-    assert await store.pauses() == {"b": awhile}
+    empty = Pause(scope=Scope.CREATES, reason="balance", detail="no money", until=START)
+    await store.set_pause("a", Scope.CREATES, awhile)
+    await store.set_pause("b", Scope.CREATES, awhile)
+    await store.set_pause("a", Scope.CREATES, empty)
+    await store.set_pause("a", Scope.CALLS, forever)
+    assert await store.pauses() == [("a", forever), ("a", empty), ("b", awhile)]
+    await store.set_pause("a", Scope.CALLS, None)
+    await store.set_pause("nobody", Scope.CALLS, None)
+    assert await store.pauses() == [("a", empty), ("b", awhile)]
 
 
 async def test_asset_is_kept_as_it_first_came(store):

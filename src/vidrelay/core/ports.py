@@ -537,15 +537,15 @@ class AccountBook(AssetBook, Protocol):
     Persistence of accounts' pauses, beside that of reference images (port AccountBook).
     """
 
-    async def set_pause(self, account: str, pause: Pause | None) -> None:
+    async def set_pause(self, account: str, scope: Scope, pause: Pause | None) -> None:
         """
-        Keep, or lift, an account's pause.
+        Keep, or lift, an account's pause of that scope; one of the other scope stays as it is.
         """
         ...
 
-    async def pauses(self) -> dict[str, Pause]:
+    async def pauses(self) -> list[tuple[str, Pause]]:
         """
-        Every pause that is kept, by account.
+        Every pause that is kept, each with its account.
         """
         ...
 

@@ -127,20 +127,22 @@ class Account:
         self._pauses[refusal.scope] = pause, monotonic + seconds
         return pause
 
-    def answered(self) -> bool:
+    def answered(self) -> tuple[Scope, ...]:
         """
-        A call went through: whatever rest was on calls is over. True if there was one.
+        A call went through: whatever rest was on calls is over. Returns the scopes of the pauses that end with it.
         """
+        return self._went_through(Scope.CALLS)
+
+    def created(self) -> tuple[Scope, ...]:
+        """
+        A create went through: no rest is left. Returns the scopes of the pauses that end with it.
+        """
+        return self._went_through(Scope.CALLS, Scope.CREATES)
+
+    def _went_through(self, *scopes: Scope) -> tuple[Scope, ...]:
         self._refusals = 0
         self._probing_until = None
-        return self._pauses.pop(Scope.CALLS, None) is not None
-
-    def created(self) -> bool:
-        """
-        A create went through: no rest is left. True if there was one.
-        """
-        rested = self._pauses.pop(Scope.CREATES, None) is not None
-        return self.answered() or rested
+        return tuple(scope for scope in scopes if self._pauses.pop(scope, None) is not None)
 
     def lift(self) -> None:
         """

@@ -30,6 +30,7 @@ from vidrelay.core.ports import (
     Files,
     How,
     ResultIndex,
+    Scope,
     Store,
 )
 from vidrelay.core.task import (
@@ -137,7 +138,7 @@ class Relay:
         Take up what an earlier life of the relay left: pauses and every unended task. Answers are right after this.
         """
         now, monotonic = self._clock.now(), self._clock.monotonic()
-        for name, pause in (await self._book.pauses()).items():
+        for name, pause in await self._book.pauses():
             if name in self._accounts:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         models = set()
@@ -430,7 +431,8 @@ class Relay:
         if account is None:
             raise UnknownAccount(f"no account is named {name!r}")
         account.lift()
-        await self._book.set_pause(name, None)
+        for scope in Scope:
+            await self._book.set_pause(name, scope, None)
         for task_id, _ in self._roster.active():
             task = self._roster.get_live(task_id)
             if task is not None and task.account == name:

@@ -102,7 +102,7 @@ class Submitter:
         except DuplicateRemote as refused:
             # The provider gave an id that is another task's: which of the two is meant cannot be known here.
             return await self._lose(task, account, refused.message)
-        await self._tools.resumed(account, rested=account.created())
+        await self._tools.resumed(account, account.created())
         if isinstance(event, Accepted):
             return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
         return 0.0

@@ -3,13 +3,13 @@ What every step works with: the ports, the memory of live tasks, and how an acco
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.pace import backoff, next_poll
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Store
+from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Scope, Store
 from vidrelay.core.task import Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
@@ -57,18 +57,18 @@ class Tools:
             pause.reason,
             pause.until,
         )
-        await self._keep(account, pause)
+        await self._keep(account, pause.scope, pause)
 
-    async def resumed(self, account: Account, *, rested: bool) -> None:
+    async def resumed(self, account: Account, lifted: Iterable[Scope]) -> None:
         """
-        A call went through; forget the rest that was kept, if there was one.
+        A call went through; forget the pauses of those scopes, which it has ended.
         """
-        if rested:
-            await self._keep(account, None)
+        for scope in lifted:
+            await self._keep(account, scope, None)
 
-    async def _keep(self, account: Account, pause: Pause | None) -> None:
+    async def _keep(self, account: Account, scope: Scope, pause: Pause | None) -> None:
         try:
-            await self.book.set_pause(account.name, pause)
+            await self.book.set_pause(account.name, scope, pause)
         except (DiskFull, StoreError) as problem:
             # What the task at hand needs is more than this: it must not fail for a pause that is kept in memory.
             if not problem.retryable:

@@ -50,7 +50,7 @@ class Watcher:
         except TransportError as trouble:
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
         if not isinstance(outcome, Refused | Trouble):
-            await self._tools.resumed(account, rested=account.answered())
+            await self._tools.resumed(account, account.answered())
         return await self._polled(task, track, account, outcome)
 
     async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, Lost, Saved, Started, advance
-from vidrelay.core.ports import Admission, How, Pause, TwinRule
+from vidrelay.core.ports import Admission, How, Pause, Scope, TwinRule
 from vidrelay.core.task import Asset, Task
 from vidrelay.store import reads, rows
 from vidrelay.store.writer import Transaction
@@ -173,17 +173,17 @@ def _log(transaction: Transaction, task: Task, moving: dict[str, Any], name: str
     return event_id
 
 
-def set_pause(transaction: Transaction, account: str, pause: Pause | None) -> None:
+def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause | None) -> None:
     """
-    Keep, or lift, an account's pause.
+    Keep, or lift, an account's pause of that scope.
     """
     if pause is None:
-        transaction.change("lift_pause", account=account)
+        transaction.change("lift_pause", account=account, scope=str(scope))
         return
     transaction.change(
         "set_pause",
         account=account,
-        scope=str(pause.scope),
+        scope=str(scope),
         reason=pause.reason,
         detail=pause.detail,
         until=rows.optional_number(pause.until),

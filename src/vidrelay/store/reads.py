@@ -98,19 +98,22 @@ def counters(session: Session) -> dict[str, int]:
     return dict(session.rows("counters"))
 
 
-def pauses(session: Session) -> dict[str, Pause]:
+def pauses(session: Session) -> list[tuple[str, Pause]]:
     """
-    Every pause that is kept, by account.
+    Every pause that is kept, each with its account.
     """
-    return {
-        account: Pause(
-            scope=Scope(scope),
-            reason=reason,
-            detail=detail,
-            until=None if until is None else rows.to_instant(until),
+    return [
+        (
+            account,
+            Pause(
+                scope=Scope(scope),
+                reason=reason,
+                detail=detail,
+                until=None if until is None else rows.to_instant(until),
+            ),
         )
         for account, scope, reason, detail, until in session.rows("pauses")
-    }
+    ]
 
 
 def asset(session: Session, asset_id: str) -> Asset:

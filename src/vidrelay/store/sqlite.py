@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.ports import Admission, CachedResult, Pause, TwinRule
+from vidrelay.core.ports import Admission, CachedResult, Pause, Scope, TwinRule
 from vidrelay.core.task import Asset, State, Task
 from vidrelay.store import changes, migrate, reads
 from vidrelay.store.reader import Reader
@@ -185,15 +185,15 @@ class SqliteStore:
 
     # Accounts and pictures --------------------------------------------------------------------------------------------
 
-    async def set_pause(self, account: str, pause: Pause | None) -> None:
+    async def set_pause(self, account: str, scope: Scope, pause: Pause | None) -> None:
         """
-        Keep, or lift, an account's pause.
+        Keep, or lift, an account's pause of that scope.
         """
-        await self._change(partial(changes.set_pause, account=account, pause=pause))
+        await self._change(partial(changes.set_pause, account=account, scope=scope, pause=pause))
 
-    async def pauses(self) -> dict[str, Pause]:
+    async def pauses(self) -> list[tuple[str, Pause]]:
         """
-        Every pause that is kept, by account.
+        Every pause that is kept, each with its account.
         """
         return await self._reader.run(reads.pauses)
 

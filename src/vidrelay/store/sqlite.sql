@@ -153,16 +153,16 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 -- name: set_pause
 -- an account rests
 INSERT INTO pauses (account, scope, reason, detail, until) VALUES (:account, :scope, :reason, :detail, :until)
-ON CONFLICT (account) DO UPDATE SET
-    scope = excluded.scope, reason = excluded.reason, detail = excluded.detail, until = excluded.until;
+ON CONFLICT (account, scope) DO UPDATE SET
+    reason = excluded.reason, detail = excluded.detail, until = excluded.until;
 
 -- name: lift_pause
 -- an account goes on
-DELETE FROM pauses WHERE account = :account;
+DELETE FROM pauses WHERE account = :account AND scope = :scope;
 
 -- name: pauses
 -- every account that rests
-SELECT account, scope, reason, detail, until FROM pauses;
+SELECT account, scope, reason, detail, until FROM pauses ORDER BY account, scope;
 
 -- name: add_asset
 -- keep what is known of a picture

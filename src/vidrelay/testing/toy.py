@@ -303,6 +303,8 @@ class ToyAdapter:
             return Refused(scope=scope, reason=reason, detail="429", retry_after=float(after) if after else None)
         if reply.status == 401:
             return Refused(scope=Scope.CALLS, reason="auth", detail="401")
+        if reply.status == 402:
+            return Refused(scope=Scope.CREATES, reason="balance", detail="402")
         if 400 <= reply.status < 500:
             return Failed(problem=Problem(code="refused", title="Refused", detail=f"status {reply.status}"))
         told = _read(reply)

@@ -80,11 +80,12 @@ CREATE TABLE counters (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE pauses (
-    account TEXT PRIMARY KEY,
+    account TEXT NOT NULL,
     scope TEXT NOT NULL CHECK (scope IN ('creates', 'calls')),
     reason TEXT NOT NULL,
     detail TEXT NOT NULL,
-    until INTEGER
+    until INTEGER,
+    PRIMARY KEY (account, scope)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE assets (
