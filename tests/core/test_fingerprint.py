@@ -61,11 +61,17 @@ def test_the_hash_is_what_it_was_when_results_were_kept_under_it() -> None:
 
 
 def test_another_account_or_provider_is_another_request() -> None:
+    """
+    The same parameters for another account or another provider have another fingerprint.
+    """
     prints = {print_of({}), print_of({}, account="spare"), print_of({}, provider="fal")}
     assert len(prints) == 3
 
 
 def test_the_canonical_form_can_be_read() -> None:
+    """
+    The canonical form is compact JSON with sorted names, plain numbers and readable text.
+    """
     assert canon({"seconds": 5.0, "prompt": "一只　猫"}) == (
         '{"account":"main","parameters":{"prompt":"一只 猫","seconds":5},"provider":"openai"}'
     )
@@ -103,16 +109,25 @@ def respelled(value: Any) -> Any:
 
 @given(objects)
 def test_order_number_spelling_and_nulls_do_not_count(parameters: dict[str, Any]) -> None:
+    """
+    Members in another order, whole numbers as floats and added nulls leave the form as it was.
+    """
     assert same(parameters, respelled(parameters))
 
 
 @given(objects)
 def test_a_trip_through_json_does_not_count(parameters: dict[str, Any]) -> None:
+    """
+    Parameters that were written as JSON and read again have the same form.
+    """
     assert same(parameters, json.loads(json.dumps(parameters)))
 
 
 @given(objects)
 def test_the_canonical_form_is_its_own(parameters: dict[str, Any]) -> None:
+    """
+    The canonical form of a canonical form is that form itself.
+    """
     form = json.loads(canon(parameters, prompts=frozenset()))
     assume("$picture" not in json.dumps(parameters))
     assert json.loads(canon(form["parameters"], prompts=frozenset())) == form
@@ -147,6 +162,9 @@ def meaning(value: Any) -> Any:
 @example({"a": "é"}, {"a": "é"})
 @example({"a": " x"}, {"a": "x"})
 def test_two_different_requests_differ(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """
+    Two sets of parameters share a form exactly when they say the same JSON values.
+    """
     forms = [canon(parameters, prompts=frozenset(), irrelevant=frozenset()) for parameters in (one, other)]
     assert (forms[0] == forms[1]) == (meaning(one) == meaning(other))
 
@@ -162,11 +180,17 @@ def test_two_different_requests_differ(one: dict[str, Any], other: dict[str, Any
     ],
 )
 def test_a_number_has_one_spelling(spellings: list[float]) -> None:
+    """
+    Integer, float and exponent spellings of one number have one form.
+    """
     assert len({canon({"n": number}) for number in spellings}) == 1
 
 
 @given(st.integers(-(10**400), 10**400))
 def test_an_integer_is_exact_however_big(number: int) -> None:
+    """
+    Integers of hundreds of digits are written with every digit.
+    """
     assert f'"n":{number}}}' in canon({"n": number})
 
 
@@ -176,6 +200,9 @@ def test_an_integer_is_exact_however_big(number: int) -> None:
     ids=["nan", "inf", "-inf", "long", "-long"],
 )
 def test_what_is_no_finite_number_of_bearable_length_is_refused(number: float) -> None:
+    """
+    NaN, the infinities and endless integers are refused by the parameter's path.
+    """
     with pytest.raises(InvalidRequest) as refused:
         canon({"extra": {"n": [number]}})
     assert refused.value.field == "extra.n"
@@ -183,28 +210,43 @@ def test_what_is_no_finite_number_of_bearable_length_is_refused(number: float) -
 
 @pytest.mark.parametrize("parameters", [{"a": "\ud800"}, {"a": ["x\udfff"]}, {"\ud800": 1}, {"a": {"\udfff": None}}])
 def test_half_a_surrogate_pair_is_refused(parameters: dict[str, Any]) -> None:
+    """
+    A lone surrogate in a value or in a name, also one whose value is null, is refused.
+    """
     with pytest.raises(InvalidRequest, match="surrogate"):
         canon(parameters)
 
 
 @pytest.mark.parametrize("name", ["account", "provider"])
 def test_half_a_surrogate_pair_in_a_name_is_refused(name: str) -> None:
+    """
+    A lone surrogate in the account or the provider is refused by that name.
+    """
     with pytest.raises(InvalidRequest, match=name):
         canon({}, **{name: "\ud800"})
 
 
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), {1: "a number for a name"}])
 def test_what_json_cannot_say_is_refused(value: object) -> None:
+    """
+    Bytes, sets, objects and names that are no text are refused by the parameter's path.
+    """
     with pytest.raises(InvalidRequest) as refused:
         canon({"extra": value})
     assert refused.value.field == "extra"
 
 
 def test_a_tuple_is_a_list() -> None:
+    """
+    A tuple and a list of the same items have one form.
+    """
     assert same({"a": (1, 2)}, {"a": [1, 2]})
 
 
 def test_a_value_nested_too_deep_is_refused() -> None:
+    """
+    A value a hundred thousand lists deep is refused with the limit, and exhausts no stack.
+    """
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
@@ -222,6 +264,9 @@ def test_a_value_nested_too_deep_is_refused() -> None:
 )
 @settings(max_examples=40)
 def test_an_unknown_parameter_counts(parameters: dict[str, Any], name: str, value: Any) -> None:
+    """
+    A parameter nobody knows, with a value, makes another request.
+    """
     assume(name not in parameters)
     assert not same(parameters, {**parameters, name: value})
 
@@ -229,14 +274,23 @@ def test_an_unknown_parameter_counts(parameters: dict[str, Any], name: str, valu
 @given(objects, st.sampled_from(["client_id", "callback_url"]), values)
 @settings(max_examples=40)
 def test_an_irrelevant_parameter_does_not_count(parameters: dict[str, Any], name: str, value: Any) -> None:
+    """
+    What an adapter calls irrelevant may take any value without making another request.
+    """
     assert same(parameters, {**parameters, name: value})
 
 
 def test_an_irrelevant_name_inside_another_parameter_counts() -> None:
+    """
+    An irrelevant name is meant at the top only; further inside it counts.
+    """
     assert not same({"input": {"client_id": "a"}}, {"input": {"client_id": "b"}})
 
 
 def test_a_parameter_inside_another_can_be_named_by_its_path() -> None:
+    """
+    A dotted path names an inner parameter as prompt or as irrelevant.
+    """
     forms = {
         canon(
             {"input": {"prompt": prompt, "tag": tag}},
@@ -256,32 +310,50 @@ def picture(asset: str, media_type: str = "image/png", **more: Any) -> dict[str,
 
 
 def test_copies_of_a_picture_that_look_the_same_are_the_same() -> None:
+    """
+    Two files with the same pixels are one picture, whatever their bytes and type.
+    """
     one = {"images": [picture("sha256:original")]}
     assert same(one, {"images": [picture("sha256:stripped", "image/jpeg")]})
     assert not same(one, {"images": [picture("sha256:other")]})
 
 
 def test_a_picture_counts_by_its_pixels() -> None:
+    """
+    In the canonical form a known picture stands as the identity of its pixels.
+    """
     assert f'"image":{{"$picture":"{PIXELS}"}}' in canon({"image": picture("sha256:original")})
 
 
 def test_what_is_said_of_a_picture_counts() -> None:
+    """
+    The same picture in another role makes another request.
+    """
     first, last = (picture("sha256:original", role=role) for role in ("first", "last"))
     assert not same({"image": first}, {"image": last})
 
 
 @pytest.mark.parametrize("asset", ["sha256:unknown", 7, None, ["sha256:original"]])
 def test_an_unknown_picture_counts_literally(asset: Any) -> None:
+    """
+    A picture whose pixels are not known stays in the form as it was written, its type included.
+    """
     form = json.loads(canon({"image": {"$asset": asset, "mediaType": "image/png"}}))
     assert form["parameters"]["image"]["mediaType"] == "image/png"
 
 
 def test_the_type_of_an_unknown_picture_counts() -> None:
+    """
+    Two media types of an unknown picture make two requests.
+    """
     assert not same({"image": picture("x", "image/png")}, {"image": picture("x", "image/jpeg")})
 
 
 @pytest.mark.parametrize("name", ["$picture", "$$picture"])
 def test_nothing_can_pass_for_a_picture(name: str) -> None:
+    """
+    A parameter spelled like the form of a picture is escaped, so that it never equals a real one.
+    """
     genuine = {"image": picture("sha256:original")}
     assert not same(genuine, {"image": {name: PIXELS}})
     assert not same({"image": {"$picture": 1}}, {"image": {"$$picture": 1}})
@@ -317,6 +389,9 @@ tangles = st.text(st.sampled_from([*INVISIBLE, *SELECTORS_AND_MARKS, *BASES]), m
 
 @given(prompts, st.data())
 def test_white_space_does_not_count(words: list[str], data: st.DataObject) -> None:
+    """
+    Runs of any white space between words are one space, and those around the prompt are dropped.
+    """
     gaps = st.text(st.sampled_from(" \t\r\n\u00a0\u2003\u2028\u202f\u3000"), min_size=1, max_size=3)
     noisy = data.draw(gaps) + "".join(word + data.draw(gaps) for word in words)
     assert normalise_prompt(noisy) == " ".join(normalise_prompt(word) for word in words)
@@ -324,6 +399,9 @@ def test_white_space_does_not_count(words: list[str], data: st.DataObject) -> No
 
 @given(prompts, st.data())
 def test_zero_width_characters_do_not_count(words: list[str], data: st.DataObject) -> None:
+    """
+    Invisible characters strewn among the letters of a prompt change nothing.
+    """
     text = " ".join(words)
     noise = st.text(st.sampled_from(INVISIBLE), max_size=3)
     noisy = "".join(char + data.draw(noise) for char in text)
@@ -332,23 +410,35 @@ def test_zero_width_characters_do_not_count(words: list[str], data: st.DataObjec
 
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1))
 def test_full_width_forms_do_not_count(text: str) -> None:
+    """
+    Full-width letters, digits and signs are read as their plain ASCII forms.
+    """
     assert normalise_prompt("".join(chr(ord(char) + 0xFEE0) for char in text)) == normalise_prompt(text) == text
 
 
 @given(texts)
 def test_composition_does_not_count(text: str) -> None:
+    """
+    A prompt composed and the same prompt decomposed normalise to one text.
+    """
     assert normalise_prompt(unicodedata.normalize("NFD", text)) == normalise_prompt(unicodedata.normalize("NFC", text))
 
 
 @given(tangles)
 @settings(max_examples=500)
 def test_normalising_twice_changes_nothing_more(text: str) -> None:
+    """
+    A tangle of joiners, selectors, marks and blanks is settled after one pass.
+    """
     once = normalise_prompt(text)
     assert normalise_prompt(once) == once
 
 
 @given(st.text())
 def test_any_text_can_be_normalised(text: str) -> None:
+    """
+    Any text normalises without an error, is settled after one pass and has no blanks around it.
+    """
     once = normalise_prompt(text)
     assert normalise_prompt(once) == once
     assert once == once.strip()
@@ -379,6 +469,9 @@ def test_any_text_can_be_normalised(text: str) -> None:
     ],
 )
 def test_what_means_something_is_kept(text: str) -> None:
+    """
+    Joiners, selectors and tags that change what a reader sees stay, and so do compatibility letters.
+    """
     assert normalise_prompt(text) == text
 
 
@@ -408,31 +501,52 @@ def test_what_means_something_is_kept(text: str) -> None:
     ],
 )
 def test_what_cannot_be_seen_is_dropped(typed: str, read: str) -> None:
+    """
+    Joiners, selectors and tags that show nothing where they stand are dropped.
+    """
     assert normalise_prompt(typed) == read
 
 
 def test_a_family_is_not_three_people() -> None:
+    """
+    A joined emoji and its parts side by side are two different prompts.
+    """
     assert not same({"prompt": FAMILY}, {"prompt": "👨👩👧"})
 
 
 def test_flags_differ_by_their_tags() -> None:
+    """
+    Two tagged flags and the plain one stay three different texts.
+    """
     scotland = "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
     assert len({normalise_prompt(flag) for flag in (ENGLAND, scotland, "🏴")}) == 3
 
 
 @pytest.mark.parametrize("name", ["prompt", "negative_prompt"])
 def test_prompts_are_normalised(name: str) -> None:
+    """
+    Parameters that are named as prompts are compared by their normalised text.
+    """
     assert same({name: "a cat"}, {name: " a\u200b  ｃat "})
 
 
 def test_every_prompt_of_a_list_is_normalised() -> None:
+    """
+    Where a prompt parameter is a list, each text in it is normalised.
+    """
     assert same({"prompt": ["a cat"]}, {"prompt": [" a  cat"]})
 
 
 @given(texts, texts)
 def test_other_texts_count_exactly(one: str, other: str) -> None:
+    """
+    Text parameters that are no prompts are the same only when they are equal.
+    """
     assert same({"style": one}, {"style": other}) == (one == other)
 
 
 def test_different_prompts_differ() -> None:
+    """
+    Prompts that differ in the case of one letter are different requests.
+    """
     assert not same({"prompt": "a cat"}, {"prompt": "a Cat"})
