@@ -124,11 +124,17 @@ def after(*events: Event, task: Task | None = None) -> Task:
 
 
 def test_there_is_a_sample_of_every_event() -> None:
+    """
+    The samples that these tests run through leave out no event.
+    """
     assert set(ONE_OF_EACH) == set(get_args(Event))
 
 
 @pytest.mark.parametrize(("state", "kind"), STEPS, ids=lambda part: getattr(part, "__name__", str(part)))
 def test_every_event_does_in_every_state_what_the_table_says(state: State, kind: type[Event]) -> None:
+    """
+    An event leads to the state in the table; what is not there is an illegal transition.
+    """
     task = new_task(state)
     following = TRANSITIONS[state].get(kind)
     if following is None:
@@ -140,10 +146,16 @@ def test_every_event_does_in_every_state_what_the_table_says(state: State, kind:
 
 @pytest.mark.parametrize("state", State)
 def test_the_table_leads_where_the_contract_says(state: State) -> None:
+    """
+    From each state the table leads to the states that the contract names, and to no other.
+    """
     assert set(TRANSITIONS[state].values()) - {state} == LEAVES[state]
 
 
 def test_every_state_can_be_reached() -> None:
+    """
+    Following the table from queued comes to every state.
+    """
     reached, ahead = set[State](), [State.QUEUED]
     while ahead:
         state = ahead.pop()
@@ -154,12 +166,18 @@ def test_every_state_can_be_reached() -> None:
 
 
 def test_every_live_state_can_end() -> None:
+    """
+    From every live state some single event leads to an ended one.
+    """
     for state in LIVE:
         assert set(TRANSITIONS[state].values()) & ENDED
 
 
 @pytest.mark.parametrize("state", sorted(ENDED))
 def test_an_ended_task_takes_no_event(state: State) -> None:
+    """
+    The table has no event for a state that is final.
+    """
     assert TRANSITIONS[state] == {}
 
 
@@ -167,15 +185,24 @@ def test_an_ended_task_takes_no_event(state: State) -> None:
 
 
 def test_the_key_of_a_create_is_stored_with_its_start() -> None:
+    """
+    `Started` stores the submission key, counts the attempt and keeps when it began.
+    """
     task = after(Started(submission_key="once"))
     assert (task.submission_key, task.attempts, task.started_at) == ("once", 1, task.updated_at)
 
 
 def test_each_start_is_an_attempt() -> None:
+    """
+    A create that is begun again after a deferral counts as the second attempt.
+    """
     assert after(Started(submission_key="a"), Deferred(detail="busy"), Started(submission_key="b")).attempts == 2
 
 
 def test_an_accepted_task_keeps_what_the_provider_told() -> None:
+    """
+    `Accepted` keeps the remote id, state and times; waiting there is not yet working.
+    """
     times = RemoteTimes(created_at=NOW)
     task = after(Started(submission_key="k"), Accepted(remote_id="r1", remote_state=RemoteState.WAITING, times=times))
     assert (task.remote_id, task.remote_state, task.remote_times) == ("r1", RemoteState.WAITING, times)
@@ -183,18 +210,27 @@ def test_an_accepted_task_keeps_what_the_provider_told() -> None:
 
 
 def test_an_answered_create_is_running_with_its_result_at_hand() -> None:
+    """
+    `Answered` runs with its outputs, accepted and working from the same instant.
+    """
     task = after(Started(submission_key="k"), Answered(remote_id="r1", outputs=(OUTPUT,)))
     assert (task.state, task.outputs, task.remote_id) == (State.RUNNING, (OUTPUT,), "r1")
     assert task.working_at == task.accepted_at == task.updated_at
 
 
 def test_the_first_sight_of_work_is_kept() -> None:
+    """
+    Later polls that see the task working do not move the moment it was first seen so.
+    """
     working = StillRunning(remote_state=RemoteState.WORKING)
     first = after(Started(submission_key="k"), Accepted(remote_id="r1"), working)
     assert after(working, task=first).working_at == first.updated_at
 
 
 def test_a_remote_state_never_goes_backwards() -> None:
+    """
+    A poll that tells waiting after working leaves the remote state at working.
+    """
     task = after(
         Started(submission_key="k"),
         Accepted(remote_id="r1", remote_state=RemoteState.WORKING),
@@ -204,6 +240,9 @@ def test_a_remote_state_never_goes_backwards() -> None:
 
 
 def test_a_poll_that_tells_no_remote_state_forgets_none() -> None:
+    """
+    A poll without a remote state leaves the last known one.
+    """
     task = after(
         Started(submission_key="k"), Accepted(remote_id="r1", remote_state=RemoteState.WAITING), StillRunning()
     )
@@ -211,6 +250,9 @@ def test_a_poll_that_tells_no_remote_state_forgets_none() -> None:
 
 
 def test_told_times_are_gathered_over_polls() -> None:
+    """
+    Times that events tell one after another are put together, and none is lost.
+    """
     made, begun, ended = (NOW + timedelta(seconds=second) for second in (1, 2, 3))
     task = after(
         Started(submission_key="k"),
@@ -222,6 +264,9 @@ def test_told_times_are_gathered_over_polls() -> None:
 
 
 def test_a_fresh_address_does_not_move_the_moment_of_completion() -> None:
+    """
+    A second `Ready` replaces the outputs and leaves `ready_at` where it was.
+    """
     ready = after(Started(submission_key="k"), Accepted(remote_id="r1"), Ready(outputs=(OUTPUT,)))
     fresh = RemoteFile(url="https://cdn.example/fresh.mp4")
     renewed = after(Ready(outputs=(fresh,)), task=ready)
@@ -229,6 +274,9 @@ def test_a_fresh_address_does_not_move_the_moment_of_completion() -> None:
 
 
 def test_a_done_task_has_its_files_and_no_error() -> None:
+    """
+    `Saved` ends the task with its files and clears the problem of an earlier deferral.
+    """
     task = after(
         Started(submission_key="k"),
         Accepted(remote_id="r1"),
@@ -240,12 +288,18 @@ def test_a_done_task_has_its_files_and_no_error() -> None:
 
 
 def test_a_deferral_can_tell_what_to_mend() -> None:
+    """
+    A deferral back to queued keeps the problem that it carries.
+    """
     task = after(Started(submission_key="k"), Deferred(detail="no balance", problem=PROBLEM))
     assert (task.state, task.error) == (State.QUEUED, PROBLEM)
 
 
 @pytest.mark.parametrize("ending", [Failed(problem=PROBLEM), Vanished(problem=PROBLEM)])
 def test_a_task_that_failed_says_why_and_holds_no_place(ending: Event) -> None:
+    """
+    A failed or vanished job leaves its problem on the task and frees its place.
+    """
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), ending)
     assert (task.state, task.error, task.holds_place(NOW)) == (State.FAILED, PROBLEM, False)
 
@@ -256,6 +310,9 @@ LOST = (Started(submission_key="k"), Lost(problem=PROBLEM, place_until=LATER))
 
 
 def test_a_lost_create_keeps_its_place_for_a_while_and_says_what_it_may_have_cost() -> None:
+    """
+    `Lost` keeps the place until the told instant and the problem on the task.
+    """
     task = after(*LOST)
     assert (task.state, task.error) == (State.UNCERTAIN, PROBLEM)
     assert task.holds_place(LATER - timedelta(seconds=1))
@@ -263,10 +320,16 @@ def test_a_lost_create_keeps_its_place_for_a_while_and_says_what_it_may_have_cos
 
 
 def test_what_a_lost_create_may_have_cost_stays_said_while_it_is_looked_for() -> None:
+    """
+    A deferred look-up does not clear the problem of the lost create.
+    """
     assert after(*LOST, Deferred(detail="the list was empty")).error == PROBLEM
 
 
 def test_a_found_task_runs_without_an_error() -> None:
+    """
+    `Found` gives the remote id, clears problem and kept place, and the task runs.
+    """
     task = after(*LOST, Found(remote_id="r1", remote_state=RemoteState.WORKING))
     assert (task.state, task.remote_id, task.error, task.place_until) == (State.RUNNING, "r1", None, None)
 
@@ -277,6 +340,9 @@ def test_a_found_task_runs_without_an_error() -> None:
     ids=["untold", "told", "before it was sent", "after it was found"],
 )
 def test_a_found_task_was_accepted_when_its_provider_made_it(told: datetime | None, accepted: float) -> None:
+    """
+    The told creation is taken as acceptance, held between the sending and the finding.
+    """
     lost = after(Started(submission_key="k"))
     lost = advance(lost, LOST[1], NOW + timedelta(seconds=1))
     found = advance(lost, Found(remote_id="r1", times=RemoteTimes(created_at=told)), NOW + timedelta(seconds=2))
@@ -284,6 +350,9 @@ def test_a_found_task_was_accepted_when_its_provider_made_it(told: datetime | No
 
 
 def test_a_job_that_was_adopted_without_a_start_was_accepted_after_the_task_was_made() -> None:
+    """
+    Without a start, acceptance is never told earlier than the task's creation.
+    """
     task = new_task(State.UNCERTAIN)
     found = advance(task, Found(remote_id="r1", times=RemoteTimes(created_at=NOW - timedelta(days=1))), LATER)
     assert found.accepted_at == NOW
@@ -291,12 +360,18 @@ def test_a_job_that_was_adopted_without_a_start_was_accepted_after_the_task_was_
 
 @pytest.mark.parametrize("settled", [Absent(), ResubmitRequested()])
 def test_a_create_to_be_sent_again_waits_in_line_and_holds_no_place(settled: Event) -> None:
+    """
+    A create known absent, or to be sent again, is queued with neither problem nor place.
+    """
     task = after(*LOST, settled)
     assert (task.state, task.error, task.place_until) == (State.QUEUED, None, None)
 
 
 @pytest.mark.parametrize("ending", [CancelRequested(), Abandoned()])
 def test_an_uncertain_task_given_up_keeps_its_place_since_its_job_may_run(ending: Event) -> None:
+    """
+    Giving up an uncertain task cancels it here, and its place stays taken.
+    """
     task = after(*LOST, ending)
     assert (task.state, task.cancel, task.cancel_wanted) == (State.CANCELLED, CancelOutcome.LOCAL, True)
     assert task.holds_place(NOW)
@@ -306,23 +381,35 @@ def test_an_uncertain_task_given_up_keeps_its_place_since_its_job_may_run(ending
 
 
 def test_a_queued_task_is_cancelled_on_the_spot() -> None:
+    """
+    A wish to cancel ends a queued task at once, with the outcome that nothing was sent.
+    """
     task = after(CancelRequested())
     assert (task.state, task.cancel) == (State.CANCELLED, CancelOutcome.LOCAL)
 
 
 @pytest.mark.parametrize("back", [Deferred(detail="busy"), Absent(), ResubmitRequested()])
 def test_a_task_that_comes_back_to_queued_with_a_wish_to_cancel_is_cancelled(back: Event) -> None:
+    """
+    A wish to cancel that is pending is carried out as soon as the task would be queued again.
+    """
     state = State.SUBMITTING if isinstance(back, Deferred) else State.UNCERTAIN
     task = advance(new_task(state, cancel_wanted=True, cancel=CancelOutcome.PENDING), back, LATER)
     assert (task.state, task.cancel, task.finished_at) == (State.CANCELLED, CancelOutcome.LOCAL, LATER)
 
 
 def test_a_wish_to_cancel_outlives_a_lost_create() -> None:
+    """
+    A wish made while submitting is still pending after the create was lost and found.
+    """
     task = after(Started(submission_key="k"), CancelRequested(), LOST[1], Found(remote_id="r1"))
     assert (task.state, task.cancel_wanted, task.cancel) == (State.RUNNING, True, CancelOutcome.PENDING)
 
 
 def test_a_running_task_is_cancelled_when_its_provider_was_asked() -> None:
+    """
+    A running task stays so until its provider was asked, and then ends and frees its place.
+    """
     asked = after(Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested())
     assert (asked.state, asked.cancel) == (State.RUNNING, CancelOutcome.PENDING)
     stopped = after(Cancelled(outcome=CancelOutcome.STOPPED), task=asked)
@@ -334,18 +421,27 @@ def test_a_running_task_is_cancelled_when_its_provider_was_asked() -> None:
 
 
 def test_a_job_that_cannot_be_stopped_keeps_its_place() -> None:
+    """
+    A cancelled task whose provider cannot stop the job keeps its place for the told time.
+    """
     ending = Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=LATER)
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested(), ending)
     assert task.holds_place(LATER - timedelta(seconds=1))
 
 
 def test_an_expired_job_keeps_its_place() -> None:
+    """
+    A task past its deadline is expired with its problem, and its place is kept.
+    """
     ending = DeadlinePassed(problem=PROBLEM, place_until=LATER)
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), ending)
     assert (task.state, task.error, task.place_until) == (State.EXPIRED, PROBLEM, LATER)
 
 
 def test_a_wish_that_came_too_late_lets_the_task_go_on() -> None:
+    """
+    When the provider says it is too late to cancel, the task runs on with that outcome.
+    """
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested(), CancelTooLate())
     assert (task.state, task.cancel) == (State.RUNNING, CancelOutcome.TOO_LATE)
 
@@ -360,11 +456,17 @@ def test_a_wish_that_came_too_late_lets_the_task_go_on() -> None:
     ],
 )
 def test_a_wish_that_the_end_overtook_was_too_late(ending: Event) -> None:
+    """
+    A job that ends while the wish to cancel is pending gives that wish the outcome too late.
+    """
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested(), ending)
     assert task.cancel is CancelOutcome.TOO_LATE
 
 
 def test_a_download_can_be_cancelled_though_the_work_is_paid() -> None:
+    """
+    Cancelling while downloading ends the task, with the outcome that it was too late to save money.
+    """
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), Ready(outputs=(OUTPUT,)), CancelRequested())
     assert (task.state, task.cancel) == (State.CANCELLED, CancelOutcome.TOO_LATE)
 
