@@ -59,6 +59,9 @@ def refused(body) -> InvalidRequest:
 
 
 def test_a_task_has_every_field_of_the_contract_in_its_order():
+    """
+    A task's JSON has the fields of the contract, all of them and in that order.
+    """
     assert list(shown()) == [
         *("taskId", "state", "ahead", "remoteState", "queuePosition", "progress", "eta", "account", "provider"),
         *("modelVersion", "request", "fingerprint", "deduped", "fromCache", "remoteId", "attempts", "createdAt"),
@@ -67,19 +70,31 @@ def test_a_task_has_every_field_of_the_contract_in_its_order():
 
 
 def test_timings_have_all_seven_segments():
+    """
+    A task without timings tells all seven segments as null.
+    """
     assert shown()["timings"] == dict.fromkeys(("wait", "submit", "queue", "execute", "return", "download", "total"))
 
 
 def test_instants_have_exactly_milliseconds_and_a_z():
+    """
+    Microseconds are cut off to three digits, and whole seconds get three zeros.
+    """
     assert instant(NOW) == "2026-11-30T12:00:00.005Z"
     assert instant(NOW.replace(microsecond=0)) == "2026-11-30T12:00:00.000Z"
 
 
 def test_an_instant_of_another_zone_is_told_in_utc():
+    """
+    An instant in another zone is told as the same instant in UTC.
+    """
     assert instant(NOW.astimezone(timezone(timedelta(hours=9)))) == "2026-11-30T12:00:00.005Z"
 
 
 def test_what_is_known_beside_the_record_is_shown():
+    """
+    Place, progress, estimate and what blocks the task come from its standing.
+    """
     standing = Standing(
         ahead=2,
         queue_position=5,
@@ -94,6 +109,9 @@ def test_what_is_known_beside_the_record_is_shown():
 
 
 def test_a_done_task_tells_where_its_files_are():
+    """
+    Each file is told with its absolute path, its address at the relay, length, hash and type.
+    """
     file = FileRef(index=0, path="f/t1-0.mp4", size_bytes=9, sha256="a" * 64, media_type="video/mp4")
     task = shown(replace(TASK, state=State.DONE, files=(file,)))
     assert task["result"]["files"] == [
@@ -109,6 +127,9 @@ def test_a_done_task_tells_where_its_files_are():
 
 
 def test_an_error_is_a_problem_and_tells_retry_after_only_where_it_is_known():
+    """
+    A problem has the fields of RFC 9457 and ours; an unknown retry time is left out.
+    """
     problem = Problem(code="moderated", title="Moderated", detail="no", status=400)
     assert problem_json(problem) == {
         "type": "urn:vidrelay:error:moderated",
@@ -122,16 +143,25 @@ def test_an_error_is_a_problem_and_tells_retry_after_only_where_it_is_known():
 
 
 def test_money_is_exact_text_and_never_in_powers_of_ten():
+    """
+    An amount is written as plain decimal digits in a string.
+    """
     task = shown(replace(TASK, cost=Money(amount=Decimal("1E+2"), currency="USD")))
     assert task["cost"] == {"amount": "100", "currency": "USD"}
 
 
 def test_words_are_plain_strings():
+    """
+    States and outcomes are told as str itself, and not as members of an enumeration.
+    """
     task = shown(replace(TASK, remote_state=RemoteState.WAITING, cancel=CancelOutcome.PENDING))
     assert {type(task["state"]), type(task["remoteState"]), type(task["cancel"]["outcome"])} == {str}
 
 
 def test_the_request_is_told_back_so_that_it_can_be_sent_again():
+    """
+    Every field of a request that was read is written again as it was sent.
+    """
     body = {
         "prompt": "a fox",
         "account": "main",
@@ -153,6 +183,9 @@ def test_the_request_is_told_back_so_that_it_can_be_sent_again():
 
 
 def test_a_path_that_has_been_read_is_told_back_as_the_path():
+    """
+    A reference by path is told back by its path, though its asset is known by then.
+    """
     request = Request(prompt="x", references=(Reference(asset=ASSET, path="/x.png"),))
     assert request_json(request)["references"] == [{"path": "/x.png"}]
 
@@ -161,11 +194,17 @@ def test_a_path_that_has_been_read_is_told_back_as_the_path():
 
 
 def test_null_is_the_same_as_absent():
+    """
+    An optional field that is null is read as if it were not there.
+    """
     body = dict.fromkeys(("account", "duration", "seed", "references", "extra", "forceRefresh", "priority", "metadata"))
     assert request_from_json({"prompt": "x", **body}) == Request(prompt="x")
 
 
 def test_a_minimal_request_has_the_defaults():
+    """
+    A request of a prompt alone is interactive, not forced to refresh, and has nothing extra.
+    """
     request = request_from_json({"prompt": "x"})
     assert (request.force_refresh, request.priority, request.extra) == (False, Priority.INTERACTIVE, {})
 
@@ -241,30 +280,48 @@ def test_a_minimal_request_has_the_defaults():
     ],
 )
 def test_what_is_wrong_is_refused_naming_the_field(body, field):
+    """
+    A missing, mistyped, too large or unknown field is refused, and the error names its path.
+    """
     assert refused({"prompt": "x", **body} if "prompt" not in body and body else body).field == field
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 5, True, [{"prompt": "x"}]])
 def test_what_is_no_object_is_refused(body):
+    """
+    A body that is no JSON object is refused as a whole, with no field.
+    """
     assert refused(body).field is None
 
 
 def test_an_unknown_field_is_told_where_it_could_go():
+    """
+    The refusal of an unknown field hints at `extra`.
+    """
     assert "extra" in (refused({"prompt": "x", "guidance": 7}).hint or "")
 
 
 def test_the_longest_prompt_counts_characters_and_not_bytes():
+    """
+    A prompt of 32,768 characters is taken though it has four times as many bytes.
+    """
     assert len(request_from_json({"prompt": "🦊" * 32_768}).prompt) == 32_768
 
 
 @pytest.mark.parametrize("value", [5, 5.0, 0.1, 86_400])
 def test_a_duration_is_kept_as_it_was_written(value):
+    """
+    A whole duration stays an int and a decimal one a float, with their values.
+    """
     duration = request_from_json({"prompt": "x", "duration": value}).duration
     assert (duration, type(duration)) == (value, type(value))
 
 
 @pytest.mark.parametrize("seed", [0, -1, 2**53 + 1, 2**63 - 1, -(2**63)])
 def test_a_seed_is_exact(seed):
+    """
+    Seeds of up to 64 bits with a sign are read without rounding.
+    """
     assert request_from_json({"prompt": "x", "seed": seed}).seed == seed
 
 
@@ -276,11 +333,17 @@ def nested(depth: int) -> object:
 
 
 def test_extra_may_be_nested_64_deep_and_no_deeper():
+    """
+    `extra` is read at a depth of 64 and refused at 65.
+    """
     assert request_from_json({"prompt": "x", "extra": nested(64)}).extra == nested(64)
     assert refused({"prompt": "x", "extra": nested(65)}).field == "extra"
 
 
 def test_extra_nested_a_hundred_thousand_deep_is_refused():
+    """
+    Metadata of monstrous depth is refused by its name, and exhausts no stack.
+    """
     value: object = []
     for _ in range(100_000):
         value = [value]
