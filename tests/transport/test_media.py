@@ -34,6 +34,9 @@ def look(content: bytes, *, length_told: bool = False) -> str:
     ],
 )
 def test_a_known_kind_is_recognised(content: bytes, kind: str) -> None:
+    """
+    Movies, audio and pictures of each kind we take are told by their first bytes and boxes.
+    """
     assert look(content) == kind
 
 
@@ -58,27 +61,42 @@ def test_a_known_kind_is_recognised(content: bytes, kind: str) -> None:
     ],
 )
 def test_what_no_result_can_be_is_refused(content: bytes) -> None:
+    """
+    Pages, JSON, markup, programs, archives and plain bytes are no media and refused.
+    """
     with pytest.raises(BadMedia):
         look(content, length_told=True)
 
 
 @pytest.mark.parametrize("end", range(1, len(MP4)))
 def test_a_movie_cut_anywhere_is_noticed(end: int) -> None:
+    """
+    An MP4 that ends at any byte before its last is refused.
+    """
     with pytest.raises(BadMedia):
         look(MP4[:end])
 
 
 @pytest.mark.parametrize("content", [PNG, riff(b"WEBP", b"x" * 20), WEBM])
 def test_other_kinds_cut_short_are_noticed(content: bytes) -> None:
+    """
+    PNG, WebP and WebM files that lack their last byte are refused.
+    """
     with pytest.raises(BadMedia):
         look(content[:-1])
 
 
 def test_a_last_box_may_leave_its_length_open() -> None:
+    """
+    A last box of length 0 reaches to the end of the file and is taken.
+    """
     assert look(box(b"ftyp", b"isom") + box(b"moov") + b"\0\0\0\0mdatxxxx") == "video/mp4"
 
 
 def test_a_box_may_have_a_long_length() -> None:
+    """
+    A 64-bit box length is read, and a file that is shorter than it says is refused.
+    """
     large = b"\0\0\0\1mdat" + (24).to_bytes(8) + b"12345678"
     assert look(box(b"ftyp", b"isom") + box(b"moov") + large) == "video/mp4"
     with pytest.raises(BadMedia):
@@ -86,15 +104,24 @@ def test_a_box_may_have_a_long_length() -> None:
 
 
 def test_padding_after_the_last_box_is_let_pass_where_the_length_was_told() -> None:
+    """
+    Zero bytes after a whole movie do not make it a broken one.
+    """
     assert look(MP4 + b"\0" * 5, length_told=True) == "video/mp4"
     assert look(MP4 + b"\0" * 50) == "video/mp4"
 
 
 @pytest.mark.parametrize("missing", [box(b"moov"), box(b"mdat", b"x")])
 def test_a_movie_without_index_or_content_is_refused(missing: bytes) -> None:
+    """
+    A movie needs both its index and its content, even where its length is as told.
+    """
     with pytest.raises(BadMedia):
         look(box(b"ftyp", b"isom") + missing, length_told=True)
 
 
 def test_a_page_with_a_media_name_inside_is_still_a_page() -> None:
+    """
+    The name of a media type inside a page does not make it one.
+    """
     assert sniff(b"<html>ftyp mp4") is None
