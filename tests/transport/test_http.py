@@ -54,6 +54,9 @@ def poll(server: Server, path: str = "/v1/videos/1") -> HttpRequest:
 
 
 async def test_a_call_carries_our_name_and_asks_for_no_encoding(tmp_path: Path) -> None:
+    """
+    Host, user agent and encoding are ours whatever the request says; its other headers go out.
+    """
     async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
         headers = {"Authorization": "Bearer k", "User-Agent": "x", "accept-encoding": "gzip", "Host": "evil.com"}
         await call(transport, HttpRequest(method="GET", url=f"{server.url}/a?b=c", headers=headers))
@@ -68,6 +71,9 @@ async def test_a_call_carries_our_name_and_asks_for_no_encoding(tmp_path: Path) 
 
 
 async def test_a_body_arrives_with_its_length(tmp_path: Path) -> None:
+    """
+    A body of bytes arrives whole under its Content-Length, and the answer comes back.
+    """
     async with http_server(reply(b'{"id": 1}')) as server, transport_to(server, tmp_path) as transport:
         answer = await call(transport, create(server, headers={"Content-Type": "application/json"}))
     assert (answer.status, answer.body) == (200, b'{"id": 1}')
@@ -76,6 +82,9 @@ async def test_a_body_arrives_with_its_length(tmp_path: Path) -> None:
 
 
 async def test_a_form_streams_its_files_with_a_length_told_before(tmp_path: Path) -> None:
+    """
+    A form arrives as valid multipart, its names escaped, its file intact and its length told.
+    """
     picture = bytes(range(256)) * 4000
     (tmp_path / "aa").write_bytes(picture)
     form = Form(
@@ -99,6 +108,9 @@ async def test_a_form_streams_its_files_with_a_length_told_before(tmp_path: Path
 
 
 async def test_the_same_form_is_the_same_bytes(tmp_path: Path) -> None:
+    """
+    Two sendings of a form have equal bodies, its boundary included.
+    """
     request = {"method": "POST", "body": Form(fields=(("prompt", "x"),)), "creates": True}
     async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
         for _ in range(2):
@@ -107,6 +119,9 @@ async def test_the_same_form_is_the_same_bytes(tmp_path: Path) -> None:
 
 
 async def test_a_missing_picture_was_surely_not_sent(tmp_path: Path) -> None:
+    """
+    A form whose file is not there fails before anything is dialled, and says that nothing was sent.
+    """
     form = Form(files=(FormFile(name="i", asset="sha256:bb", filename="b", media_type="image/png"),))
     async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TransportError) as failed:
@@ -116,6 +131,9 @@ async def test_a_missing_picture_was_surely_not_sent(tmp_path: Path) -> None:
 
 
 async def test_a_picture_behind_a_link_is_not_sent(tmp_path: Path) -> None:
+    """
+    A symbolic link in the place of a picture is not followed, and nothing is sent.
+    """
     (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "cc").symlink_to(tmp_path / "secret")
     form = Form(files=(FormFile(name="i", asset="sha256:cc", filename="b", media_type="image/png"),))
@@ -127,6 +145,9 @@ async def test_a_picture_behind_a_link_is_not_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["kk\nb", "kk\r\nX: y", "kk\0", "kküssel", "kk\u200bb", " kk", "kk\n"])
 async def test_a_header_that_cannot_be_sent_is_refused_before_any_byte_leaves(tmp_path: Path, value: str) -> None:
+    """
+    A key with a line break or odd character is refused unsent, and not told.
+    """
     async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TransportError) as failed:
             await call(transport, create(server, headers={"Authorization": value}))
@@ -139,6 +160,9 @@ async def test_a_header_that_cannot_be_sent_is_refused_before_any_byte_leaves(tm
 
 
 async def test_a_redirect_is_given_back_and_not_followed(tmp_path: Path) -> None:
+    """
+    A redirect is the answer: the address that it names is never dialled.
+    """
     async with http_server(reply()) as recorder:
         redirect = reply(status="307 Temporary Redirect", headers=f"Location: {recorder.url}/x\r\n")
         async with http_server(redirect) as server, transport_to(server, tmp_path) as transport:
@@ -147,6 +171,9 @@ async def test_a_redirect_is_given_back_and_not_followed(tmp_path: Path) -> None
 
 
 async def test_a_cookie_is_not_kept(tmp_path: Path) -> None:
+    """
+    A cookie that a server sets is not sent back to it.
+    """
     async with http_server(reply(headers="Set-Cookie: a=b\r\n")) as server:
         async with transport_to(server, tmp_path) as transport:
             await call(transport, poll(server))
@@ -155,6 +182,9 @@ async def test_a_cookie_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_an_encoded_answer_is_refused(tmp_path: Path) -> None:
+    """
+    An answer in an encoding that was not asked for is refused, though the call has arrived.
+    """
     async with http_server(reply(headers="Content-Encoding: gzip\r\n")) as server:
         async with transport_to(server, tmp_path) as transport:
             with pytest.raises(TransportError) as failed:
@@ -164,6 +194,10 @@ async def test_an_encoded_answer_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 async def test_an_answer_over_its_limit_is_not_taken_in(tmp_path: Path, told: bool) -> None:
+    """
+    A body over the request's limit is broken off, whether its length was told or not.
+    """
+
     async def endless(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: 99999999999\r\n" if told else b"") + b"\r\n")
         while not writer.is_closing():
@@ -176,6 +210,9 @@ async def test_an_answer_over_its_limit_is_not_taken_in(tmp_path: Path, told: bo
 
 
 async def test_repeated_headers_are_joined_and_lowered(tmp_path: Path) -> None:
+    """
+    A header that comes twice is one, under its lower-case name, with both values.
+    """
     async with http_server(reply(headers="X-A: 1\r\nx-a: 2\r\n")) as server:
         async with transport_to(server, tmp_path) as transport:
             answer = await call(transport, poll(server))
@@ -230,6 +267,9 @@ FAULTS = [close_at_once, read_then_close, half_a_header, half_a_body, half_a_chu
 async def test_a_create_that_breaks_after_its_first_byte_may_have_arrived_and_is_sent_once(
     tmp_path: Path, fault: Callable[..., Awaitable[None]]
 ) -> None:
+    """
+    Whatever breaks once bytes have left, a create may have been sent and is not repeated.
+    """
     async with raw_server(fault) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TransportError) as failed:
             await call(transport, create(server))
@@ -238,6 +278,10 @@ async def test_a_create_that_breaks_after_its_first_byte_may_have_arrived_and_is
 
 
 async def test_a_silent_server_ends_at_the_total_time_and_may_have_got_it(tmp_path: Path) -> None:
+    """
+    A server that never answers is given up at the timeout, and may have the call.
+    """
+
     async def silent(received: Received, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
 
@@ -248,6 +292,10 @@ async def test_a_silent_server_ends_at_the_total_time_and_may_have_got_it(tmp_pa
 
 
 async def test_a_body_that_drips_ends_at_the_total_time(tmp_path: Path) -> None:
+    """
+    A body that comes byte by byte does not prolong the call beyond its timeout.
+    """
+
     async def drip(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         for _ in range(1000):
@@ -261,6 +309,9 @@ async def test_a_body_that_drips_ends_at_the_total_time(tmp_path: Path) -> None:
 
 
 async def test_the_callers_own_timeout_error_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """
+    A TimeoutError raised by the caller inside the call comes out as it is.
+    """
     async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TimeoutError):
             async with transport.send(poll(server), timeout=5):
@@ -268,6 +319,9 @@ async def test_the_callers_own_timeout_error_is_not_taken_for_ours(tmp_path: Pat
 
 
 async def test_nobody_listening_means_surely_not_sent(tmp_path: Path) -> None:
+    """
+    A refused connection is an error that says that nothing was sent.
+    """
     async with http_server(reply()) as server:
         pass
     async with transport_to(server, tmp_path) as transport:
@@ -277,6 +331,9 @@ async def test_nobody_listening_means_surely_not_sent(tmp_path: Path) -> None:
 
 
 async def test_a_name_that_is_not_found_means_surely_not_sent(authority: Authority) -> None:
+    """
+    A host without an address is an error that says that nothing was sent.
+    """
     async with tls_transport(0, authority, names=Names()) as transport:
         with pytest.raises(TransportError) as failed:
             await call(transport, HttpRequest(method="POST", url=API, creates=True))
@@ -284,6 +341,9 @@ async def test_a_name_that_is_not_found_means_surely_not_sent(authority: Authori
 
 
 async def test_a_kept_connection_that_died_is_found_dead_before_the_create_is_written(tmp_path: Path) -> None:
+    """
+    A create after the server closed goes over a new connection, once.
+    """
     closing = asyncio.Event()
 
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server) -> None:
@@ -302,6 +362,10 @@ async def test_a_kept_connection_that_died_is_found_dead_before_the_create_is_wr
 
 
 async def test_a_poll_whose_connection_breaks_is_asked_once_more(tmp_path: Path) -> None:
+    """
+    A GET whose connection breaks is repeated once, and that answer counts.
+    """
+
     async def second_time(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server) -> None:
         received = await read_request(reader, server)
         if server.connections > 1:
@@ -314,6 +378,9 @@ async def test_a_poll_whose_connection_breaks_is_asked_once_more(tmp_path: Path)
 
 
 async def test_a_poll_is_not_asked_a_third_time(tmp_path: Path) -> None:
+    """
+    A GET that breaks twice fails after its second try.
+    """
     async with raw_server(read_then_close) as server, transport_to(server, tmp_path) as transport:
         with pytest.raises(TransportError):
             await call(transport, poll(server))
@@ -324,6 +391,9 @@ async def test_a_poll_is_not_asked_a_third_time(tmp_path: Path) -> None:
 
 
 async def test_polls_share_a_kept_connection_and_it_is_counted_once(tmp_path: Path) -> None:
+    """
+    Polls one after another use one connection, and the counter tells one opened.
+    """
     opened: list[dict[str, int]] = []
     async with http_server(reply()) as server:
         async with transport_to(server, tmp_path, count=lambda **counters: opened.append(counters)) as transport:
@@ -347,6 +417,9 @@ async def test_a_cancelled_call_leaves_nothing_open_wherever_it_was(tmp_path: Pa
 
 
 async def test_an_answer_left_unread_does_not_spoil_the_next_call(tmp_path: Path) -> None:
+    """
+    Leaving an answer half read lets the next call get its own answer whole.
+    """
     async with http_server(reply(b"x" * 500_000)) as server, transport_to(server, tmp_path) as transport:
         async with transport.send(poll(server), timeout=5) as answer:
             async for _ in answer.chunks():
@@ -358,6 +431,9 @@ async def test_an_answer_left_unread_does_not_spoil_the_next_call(tmp_path: Path
 
 
 async def test_a_create_never_goes_over_http2(authority: Authority) -> None:
+    """
+    Creates, deletes and calls with large answers use HTTP/1.1 though the server speaks HTTP/2.
+    """
     async with http_server(reply(), authority.server("api.example.com")) as server:
         async with tls_transport(server.port, authority) as transport:
             await call(transport, HttpRequest(method="POST", url=API, body=b"{}", creates=True))
@@ -367,6 +443,9 @@ async def test_a_create_never_goes_over_http2(authority: Authority) -> None:
 
 
 async def test_polls_share_one_http2_connection(authority: Authority) -> None:
+    """
+    Twenty polls at once all go over one HTTP/2 connection.
+    """
     async with h2_server(authority.server("api.example.com")) as server:
         async with tls_transport(server.port, authority) as transport:
             answers = await asyncio.gather(*(call(transport, HttpRequest(method="GET", url=API)) for _ in range(20)))
@@ -376,6 +455,9 @@ async def test_polls_share_one_http2_connection(authority: Authority) -> None:
 
 
 async def test_a_poll_met_by_an_http2_goodbye_is_asked_once_more(authority: Authority) -> None:
+    """
+    A GET that meets a GOAWAY is repeated over a new connection and answered.
+    """
     async with h2_server(authority.server("api.example.com"), goodbye_on=[2]) as server:
         async with tls_transport(server.port, authority) as transport:
             for _ in range(3):
@@ -384,6 +466,9 @@ async def test_a_poll_met_by_an_http2_goodbye_is_asked_once_more(authority: Auth
 
 
 async def test_a_poll_falls_back_to_http1_where_the_server_speaks_only_that(authority: Authority) -> None:
+    """
+    Polls at once are answered by a server that offers no HTTP/2.
+    """
     async with http_server(reply(b"ok"), authority.server("api.example.com", protocols=("http/1.1",))) as server:
         async with tls_transport(server.port, authority) as transport:
             answers = await asyncio.gather(*(call(transport, HttpRequest(method="GET", url=API)) for _ in range(3)))
@@ -391,6 +476,9 @@ async def test_a_poll_falls_back_to_http1_where_the_server_speaks_only_that(auth
 
 
 async def test_the_checked_address_is_dialled_and_the_name_is_what_tls_and_host_say(authority: Authority) -> None:
+    """
+    The addresses that one look-up gave are dialled in turn; TLS and Host use the name.
+    """
     names = Names(api_example_com=["203.0.114.9", PUBLIC])
     async with http_server(reply(), authority.server("api.example.com")) as server:
         network = Network(server.port, dead=frozenset({"203.0.114.9"}))
@@ -402,6 +490,9 @@ async def test_the_checked_address_is_dialled_and_the_name_is_what_tls_and_host_
 
 
 async def test_a_name_that_turns_bad_later_is_not_dialled_again(authority: Authority) -> None:
+    """
+    A name is checked at each connection: one that leads to loopback by then is refused.
+    """
     names = Names(api_example_com=[PUBLIC])
     async with http_server(reply(headers="Connection: close\r\n"), authority.server("api.example.com")) as server:
         network = Network(server.port)
@@ -414,6 +505,9 @@ async def test_a_name_that_turns_bad_later_is_not_dialled_again(authority: Autho
 
 
 async def test_a_certificate_of_another_name_ends_it_before_anything_is_sent(authority: Authority) -> None:
+    """
+    A certificate for another host ends the call unsent.
+    """
     async with http_server(reply(), authority.server("other.example.com")) as server:
         async with tls_transport(server.port, authority) as transport:
             with pytest.raises(TransportError) as failed:
@@ -422,6 +516,9 @@ async def test_a_certificate_of_another_name_ends_it_before_anything_is_sent(aut
 
 
 async def test_a_certificate_of_an_unknown_authority_ends_it_before_anything_is_sent(authority: Authority) -> None:
+    """
+    A certificate of an authority that is not trusted ends the call unsent.
+    """
     stranger = Authority(ca=trustme.CA(), ca_file=authority.ca_file)
     async with http_server(reply(), stranger.server("api.example.com")) as server:
         async with tls_transport(server.port, authority) as transport:
@@ -451,6 +548,9 @@ async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, serv
 
 
 async def test_a_proxy_is_asked_for_the_name_and_sees_no_key(authority: Authority) -> None:
+    """
+    Through a proxy the name is tunnelled unresolved, and the key goes inside TLS only.
+    """
     async with http_server(reply(b"ok"), authority.server("api.example.com")) as server:
         async with raw_server(lambda r, w, s: proxy(r, w, s, to=server.port)) as middle:
             names, network = Names(), Network(middle.port)
@@ -467,6 +567,9 @@ async def test_a_proxy_is_asked_for_the_name_and_sees_no_key(authority: Authorit
 
 
 async def test_a_proxy_that_refuses_means_surely_not_sent(authority: Authority) -> None:
+    """
+    A proxy that refuses the tunnel is an error that says that nothing was sent.
+    """
     async with http_server(reply(status="403 Forbidden")) as middle:
         async with tls_transport(middle.port, authority, proxy="http://localhost:1") as transport:
             with pytest.raises(TransportError) as failed:
@@ -475,6 +578,9 @@ async def test_a_proxy_that_refuses_means_surely_not_sent(authority: Authority) 
 
 
 async def test_a_server_on_this_machine_is_reached_past_the_proxy(tmp_path: Path) -> None:
+    """
+    A loopback base URL is dialled directly though a proxy is set.
+    """
     async with http_server(reply(b"ok")) as server:
         async with transport_to(server, tmp_path, proxy="http://localhost:1") as transport:
             assert (await call(transport, poll(server))).body == b"ok"
@@ -482,6 +588,9 @@ async def test_a_server_on_this_machine_is_reached_past_the_proxy(tmp_path: Path
 
 @pytest.mark.parametrize("proxy_url", ["socks5://localhost:1", "localhost:1", "ftp://x", "http://"])
 def test_a_proxy_of_another_kind_is_a_configuration_error(proxy_url: str) -> None:
+    """
+    A proxy address that is no whole HTTP one is refused at the start.
+    """
     with pytest.raises(ConfigError):
         HttpTransport(Gate(), asset_path=Path, user_agent="x", proxy=proxy_url)
 
