@@ -111,6 +111,9 @@ async def redirect_to(url: str) -> Answer:
 
 
 async def test_a_file_arrives_whole_named_and_counted(tmp_path: Path) -> None:
+    """
+    The file gets its name, length, hash and real kind; its bytes are counted and credentials sent.
+    """
     async with http_server(reply(FILE, headers="Content-Type: text/plain\r\n")) as server:
         async with bench(server, tmp_path) as at:
             file = await at.fetch(f"{server.url}/v?sig=1", Authorization="Bearer k")
@@ -127,6 +130,9 @@ async def test_a_file_arrives_whole_named_and_counted(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_is_there_is_not_fetched_again_in_this_process(tmp_path: Path) -> None:
+    """
+    A second fetch of a name is answered from the disk until the file is deleted.
+    """
     async with http_server(reply(FILE)) as server, bench(server, tmp_path) as at:
         assert await at.fetch(server.url) == await at.fetch(server.url)
         assert len(server.requests) == 1
@@ -137,6 +143,9 @@ async def test_a_file_that_is_there_is_not_fetched_again_in_this_process(tmp_pat
 
 @pytest.mark.parametrize("status", ["401 X", "403 X", "404 X", "410 X"])
 async def test_a_dead_address_is_told(tmp_path: Path, status: str) -> None:
+    """
+    A 401, 403, 404 or 410 is a dead address, and nothing is kept.
+    """
     async with http_server(reply(b"{}", status=status)) as server, bench(server, tmp_path) as at:
         with pytest.raises(DeadAddress):
             await at.fetch(server.url)
@@ -150,6 +159,9 @@ async def test_a_dead_address_is_told(tmp_path: Path, status: str) -> None:
 async def test_a_server_that_asks_for_patience_gets_it(
     tmp_path: Path, status: str, header: str, seconds: float | None
 ) -> None:
+    """
+    An answer of later or trouble is a transport error with the time to retry, where it can be read.
+    """
     async with http_server(reply(status=status, headers=f"Retry-After: {header}\r\n")) as server:
         async with bench(server, tmp_path) as at:
             with pytest.raises(TransportError) as failed:
@@ -165,6 +177,9 @@ async def test_a_server_that_asks_for_patience_gets_it(
     "body", [b"", b"{}", b'{"error": "gone"}', b"<html>sign in</html>", b"<svg onload=1>", b"MZ" + b"x" * 9000]
 )
 async def test_what_is_no_media_file_is_never_kept(tmp_path: Path, body: bytes) -> None:
+    """
+    A body that is no media is refused whatever its Content-Type says, and leaves no file.
+    """
     async with http_server(reply(body, headers="Content-Type: video/mp4\r\n")) as server:
         async with bench(server, tmp_path) as at:
             with pytest.raises(BadMedia):
@@ -173,6 +188,10 @@ async def test_what_is_no_media_file_is_never_kept(tmp_path: Path, body: bytes) 
 
 
 async def test_a_page_is_refused_before_the_rest_of_it_comes(tmp_path: Path) -> None:
+    """
+    A page is refused at its first bytes, without waiting for the end.
+    """
+
     async def long_page(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n<html>" + b" " * 1000)
         await writer.drain()
@@ -185,6 +204,9 @@ async def test_a_page_is_refused_before_the_rest_of_it_comes(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("length", [100, 600, 1_500_000, len(FILE) - 1])
 async def test_a_file_cut_short_of_its_told_length_is_not_kept(tmp_path: Path, length: int) -> None:
+    """
+    A body that ends before its Content-Length is a transport error and leaves no file.
+    """
     async with http_server(cut(length)) as server, bench(server, tmp_path) as at:
         with pytest.raises(TransportError):
             await at.fetch(server.url)
@@ -193,6 +215,9 @@ async def test_a_file_cut_short_of_its_told_length_is_not_kept(tmp_path: Path, l
 
 @pytest.mark.parametrize("length", [1, 600, 1_500_000, len(FILE) - 1])
 async def test_a_file_cut_short_without_a_told_length_is_noticed_by_its_structure(tmp_path: Path, length: int) -> None:
+    """
+    Without a length, a movie that breaks off is bad media and leaves no file.
+    """
     async with http_server(cut(length, told=None)) as server, bench(server, tmp_path) as at:
         with pytest.raises(BadMedia):
             await at.fetch(server.url)
@@ -200,11 +225,18 @@ async def test_a_file_cut_short_without_a_told_length_is_noticed_by_its_structur
 
 
 async def test_a_whole_file_without_a_told_length_is_taken(tmp_path: Path) -> None:
+    """
+    A whole movie whose length was never told is saved.
+    """
     async with http_server(cut(len(FILE), told=None)) as server, bench(server, tmp_path) as at:
         assert (await at.fetch(server.url)).size_bytes == len(FILE)
 
 
 async def test_an_endless_body_is_stopped_at_the_cap_and_nothing_is_kept(tmp_path: Path) -> None:
+    """
+    A body that does not end is broken off at the cap and leaves no file.
+    """
+
     async def endless(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + FILE)
         while not writer.is_closing():
@@ -219,6 +251,9 @@ async def test_an_endless_body_is_stopped_at_the_cap_and_nothing_is_kept(tmp_pat
 
 
 async def test_a_told_length_over_the_cap_is_refused_unread(tmp_path: Path) -> None:
+    """
+    A Content-Length over the cap is refused before a byte of the body is read.
+    """
     async with http_server(reply(FILE)) as server, bench(server, tmp_path, max_bytes=1_000_000) as at:
         with pytest.raises(BadMedia):
             await at.fetch(server.url)
@@ -226,6 +261,9 @@ async def test_a_told_length_over_the_cap_is_refused_unread(tmp_path: Path) -> N
 
 
 async def test_too_little_room_is_told_before_anything_is_taken_in(tmp_path: Path) -> None:
+    """
+    Without room for the told length the fetch fails as a full disk, with nothing read.
+    """
     async with http_server(reply(FILE)) as server:
         async with bench(server, tmp_path, has_room=lambda size: size < 1_000_000) as at:
             with pytest.raises(DiskFull):
@@ -239,6 +277,9 @@ STRONG = 'ETag: "v1"\r\n'
 
 
 async def test_a_broken_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
+    """
+    After a break the rest is asked for under the strong ETag, also at a fresh address, and joined.
+    """
     async with http_server(scripted(cut(1_200_000, headers=STRONG), rest(1_200_000, headers=STRONG))) as server:
         async with bench(server, tmp_path) as at:
             with pytest.raises(TransportError):
@@ -253,6 +294,9 @@ async def test_a_broken_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("headers", ["", 'ETag: W/"v1"\r\n', "Last-Modified: Mon, 30 Nov 2026 12:00:00 GMT\r\n"])
 async def test_without_a_strong_etag_it_begins_anew(tmp_path: Path, headers: str) -> None:
+    """
+    A weak ETag or a date is not enough to go on: the part is dropped and all is fetched again.
+    """
     async with http_server(scripted(cut(1_200_000, headers=headers), reply(FILE))) as server:
         async with bench(server, tmp_path) as at:
             with pytest.raises(TransportError):
@@ -264,6 +308,9 @@ async def test_without_a_strong_etag_it_begins_anew(tmp_path: Path, headers: str
 
 
 async def test_a_file_that_has_changed_begins_anew(tmp_path: Path) -> None:
+    """
+    A whole answer to a range request replaces the part that had come.
+    """
     changed = movie(2_000_000)
     answers = scripted(cut(1_200_000, headers=STRONG), reply(changed, headers='ETag: "v2"\r\n'))
     async with http_server(answers) as server, bench(server, tmp_path) as at:
@@ -273,6 +320,9 @@ async def test_a_file_that_has_changed_begins_anew(tmp_path: Path) -> None:
 
 
 async def test_a_range_that_cannot_be_had_begins_anew_at_once(tmp_path: Path) -> None:
+    """
+    A 416 leads to a fetch of the whole within the same call.
+    """
     answers = scripted(cut(1_200_000, headers=STRONG), reply(status="416 X"), reply(FILE))
     async with http_server(answers) as server, bench(server, tmp_path) as at:
         with pytest.raises(TransportError):
@@ -294,6 +344,9 @@ async def test_a_range_that_cannot_be_had_begins_anew_at_once(tmp_path: Path) ->
     ],
 )
 async def test_another_part_than_asked_is_not_put_together(tmp_path: Path, content_range: str, headers: str) -> None:
+    """
+    A 206 with another range, total or ETag is an error that drops the part.
+    """
     answers = scripted(
         cut(1_200_000, headers=STRONG), rest(1_200_000, headers=headers, content_range=content_range), reply(FILE)
     )
@@ -306,6 +359,9 @@ async def test_another_part_than_asked_is_not_put_together(tmp_path: Path, conte
 
 
 async def test_a_part_nobody_asked_for_is_refused(tmp_path: Path) -> None:
+    """
+    A 206 to a request without a range is an error and leaves no file.
+    """
     async with http_server(rest(0)) as server, bench(server, tmp_path) as at:
         with pytest.raises(TransportError):
             await at.fetch(server.url)
@@ -313,6 +369,9 @@ async def test_a_part_nobody_asked_for_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_dead_address_keeps_what_came_for_the_fresh_one(tmp_path: Path) -> None:
+    """
+    A dead address in between does not lose the part, which the next one completes.
+    """
     answers = scripted(cut(1_200_000, headers=STRONG), reply(status="403 X"), rest(1_200_000, headers=STRONG))
     async with http_server(answers) as server, bench(server, tmp_path) as at:
         for expected in (TransportError, DeadAddress):
@@ -322,6 +381,9 @@ async def test_a_dead_address_keeps_what_came_for_the_fresh_one(tmp_path: Path) 
 
 
 async def test_only_so_many_broken_fetches_are_kept(tmp_path: Path) -> None:
+    """
+    Of twenty broken fetches the parts of sixteen are kept.
+    """
     async with http_server(cut(1_200_000, headers=STRONG)) as server, bench(server, tmp_path) as at:
         for index in range(20):
             with pytest.raises(TransportError):
@@ -333,6 +395,10 @@ async def test_only_so_many_broken_fetches_are_kept(tmp_path: Path) -> None:
 
 
 async def test_a_redirect_to_another_host_carries_no_credentials(authority: Authority, tmp_path: Path) -> None:
+    """
+    No header of the first request reaches the other host, which is dialled over TLS.
+    """
+
     async def answer(received: Received, writer: asyncio.StreamWriter) -> None:
         if received.headers["host"] == "api.example.com":
             await (await redirect_to("http://x.cdn.example.com/v.mp4?sig=1"))(received, writer)
@@ -355,6 +421,9 @@ async def test_a_redirect_to_another_host_carries_no_credentials(authority: Auth
     ("location", "target"), [("/b/c?d=e", "/b/c?d=e"), ("c.mp4", "/a/c.mp4"), ("?x=1", "/a/v?x=1")]
 )
 async def test_a_redirect_within_the_host_keeps_what_the_host_needs(tmp_path: Path, location: str, target: str) -> None:
+    """
+    Relative redirects are resolved as URLs are, and carry the credentials.
+    """
     async with http_server(scripted(await redirect_to(location), reply(FILE))) as server:
         async with bench(server, tmp_path) as at:
             await at.fetch(f"{server.url}/a/v?old", Authorization="Bearer k")
@@ -368,6 +437,9 @@ async def test_a_redirect_within_the_host_keeps_what_the_host_needs(tmp_path: Pa
      "file:///etc/passwd", "//127.0.0.1\\@x/", "javascript:1", "http://[::1]/", "data:video/mp4,x"],
 )  # fmt: skip
 async def test_a_redirect_that_leads_elsewhere_is_refused(tmp_path: Path, location: str) -> None:
+    """
+    A redirect to an unlisted host or another scheme is refused by the gate, unsent.
+    """
     async with http_server(await redirect_to(location)) as server, bench(server, tmp_path) as at:
         with pytest.raises(OutboundRefused):
             await at.fetch(server.url)
@@ -375,6 +447,9 @@ async def test_a_redirect_that_leads_elsewhere_is_refused(tmp_path: Path, locati
 
 
 async def test_three_redirects_are_followed_and_a_fourth_is_not(tmp_path: Path) -> None:
+    """
+    A file behind three redirects is fetched, and one behind more is an error.
+    """
     hop = await redirect_to("/next")
     async with http_server(scripted(hop, hop, hop, reply(FILE))) as server, bench(server, tmp_path) as at:
         await at.fetch(server.url)
@@ -385,6 +460,9 @@ async def test_three_redirects_are_followed_and_a_fourth_is_not(tmp_path: Path) 
 
 
 async def test_a_redirect_to_nowhere_is_told(tmp_path: Path) -> None:
+    """
+    A redirect without a Location is a transport error.
+    """
     async with http_server(reply(status="302 Found")) as server, bench(server, tmp_path) as at:
         with pytest.raises(TransportError):
             await at.fetch(server.url)
@@ -444,6 +522,9 @@ async def taken_in(at: Bench, size_bytes: int) -> None:
 
 
 async def test_a_stalled_fetch_ends_after_thirty_seconds(tmp_path: Path) -> None:
+    """
+    A fetch of which nothing more comes fails after 30 seconds and leaves no file.
+    """
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetching = asyncio.create_task(at.fetch("https://x/"))
@@ -458,6 +539,9 @@ async def test_a_stalled_fetch_ends_after_thirty_seconds(tmp_path: Path) -> None
 
 
 async def test_a_creeping_fetch_ends_after_a_minute(tmp_path: Path) -> None:
+    """
+    A fetch that stays far too slow for a minute fails, and says that it was slow.
+    """
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetching = asyncio.create_task(at.fetch("https://x/"))
@@ -471,6 +555,9 @@ async def test_a_creeping_fetch_ends_after_a_minute(tmp_path: Path) -> None:
 
 
 async def test_a_fetch_ends_after_half_an_hour(tmp_path: Path) -> None:
+    """
+    A fetch that is quick enough and yet endless fails after 30 minutes.
+    """
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetching = asyncio.create_task(at.fetch("https://x/"))
@@ -486,6 +573,9 @@ async def test_a_fetch_ends_after_half_an_hour(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_fetch_leaves_nothing(tmp_path: Path) -> None:
+    """
+    Cancelling a fetch closes its answer and removes its part.
+    """
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetching = asyncio.create_task(at.fetch("https://x/"))
@@ -499,6 +589,9 @@ async def test_a_cancelled_fetch_leaves_nothing(tmp_path: Path) -> None:
 
 
 async def test_no_more_than_two_are_fetched_at_once(tmp_path: Path) -> None:
+    """
+    Of five fetches at once only as many run as there are slots.
+    """
     tap = Tap()
     at = Bench(tap, tmp_path)
     fetches = [
