@@ -55,6 +55,9 @@ def png(width, height, *, data=b""):
 
 @pytest.mark.parametrize("kind", [".png", ".jpg", ".webp"])
 def test_copies_that_differ_in_metadata_only_have_the_same_pixels(tmp_path, kind):
+    """
+    EXIF tags such as camera and date do not change a picture's identity.
+    """
     bare = save(scene(), tmp_path / f"bare{kind}")
     told = save(scene(), tmp_path / f"told{kind}", exif=exif(make="Camera", date="2026:11:30 12:00:00"))
 
@@ -63,18 +66,27 @@ def test_copies_that_differ_in_metadata_only_have_the_same_pixels(tmp_path, kind
 
 
 def test_the_same_picture_as_png_and_lossless_webp_has_the_same_pixels(tmp_path):
+    """
+    Two lossless files of one picture in two formats have one identity.
+    """
     one, other = save(scene(), tmp_path / "a.png"), save(scene(), tmp_path / "b.webp", lossless=True)
 
     assert measured(one) == measured(other)
 
 
 def test_an_alpha_channel_that_shows_nothing_through_does_not_count(tmp_path):
+    """
+    A fully opaque picture is the same with and without its alpha channel.
+    """
     one, other = save(scene(), tmp_path / "a.png"), save(scene().convert("RGBA"), tmp_path / "b.png")
 
     assert measured(one) == measured(other)
 
 
 def test_another_picture_has_other_pixels(tmp_path):
+    """
+    A single pixel of another colour makes another identity.
+    """
     changed = scene()
     changed.putpixel((5, 5), (1, 2, 3))
 
@@ -82,6 +94,9 @@ def test_another_picture_has_other_pixels(tmp_path):
 
 
 def test_what_shows_through_counts(tmp_path):
+    """
+    A picture that is partly transparent is not the same as the opaque one.
+    """
     clear = scene().convert("RGBA")
     clear.putalpha(Image.linear_gradient("L").resize(clear.size))
 
@@ -90,6 +105,9 @@ def test_what_shows_through_counts(tmp_path):
 
 @pytest.mark.parametrize("turn", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_a_picture_stored_turned_is_the_same_picture_upright(tmp_path, turn):
+    """
+    Each of the eight EXIF orientations leads to the upright picture's identity and size.
+    """
     undo = {
         2: Image.Transpose.FLIP_LEFT_RIGHT,
         3: Image.Transpose.ROTATE_180,
@@ -108,6 +126,9 @@ def test_a_picture_stored_turned_is_the_same_picture_upright(tmp_path, turn):
 
 
 def test_the_identity_names_the_normaliser_and_the_upright_size(tmp_path):
+    """
+    The identity begins with the normaliser's version and the size after turning.
+    """
     told = measured(save(scene((30, 20)), tmp_path / "a.jpg", exif=exif(orientation=6)))
 
     assert told["pixels"].startswith("p1:20x30:")
@@ -115,6 +136,9 @@ def test_the_identity_names_the_normaliser_and_the_upright_size(tmp_path):
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "I;16", "CMYK"])
 def test_every_kind_of_colour_can_be_read(tmp_path, mode):
+    """
+    Bilevel, grey, palette, 16-bit, alpha and CMYK pictures are all measured.
+    """
     image = scene().convert("I").convert("I;16") if mode == "I;16" else scene().convert(mode)
     path = save(image, tmp_path / ("a.jpg" if mode == "CMYK" else "a.png"))
 
@@ -122,12 +146,18 @@ def test_every_kind_of_colour_can_be_read(tmp_path, mode):
 
 
 def test_sixteen_bits_a_pixel_are_scaled_rather_than_cut_off(tmp_path):
+    """
+    A 16-bit grey and its 8-bit equal have one identity.
+    """
     deep = Image.new("I;16", (8, 8), 128 * 257)
 
     assert measured(save(deep, tmp_path / "a.png")) == measured(save(Image.new("L", (8, 8), 128), tmp_path / "b.png"))
 
 
 def test_of_a_moving_picture_the_first_frame_counts(tmp_path):
+    """
+    An animated WebP is the same picture as its first frame.
+    """
     frames = [scene(), scene().transpose(Image.Transpose.ROTATE_180)]
     path = save(frames[0], tmp_path / "a.webp", save_all=True, append_images=frames[1:], lossless=True)
 
@@ -136,6 +166,9 @@ def test_of_a_moving_picture_the_first_frame_counts(tmp_path):
 
 @pytest.mark.parametrize("size", [(30_000, 30_000), (16_385, 10), (7_000, 6_000)])
 def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded(tmp_path, size):
+    """
+    Too many pixels or too long an edge in the header is too big, whatever data follows.
+    """
     (path := tmp_path / "bomb.png").write_bytes(png(*size))
 
     with pytest.raises(TooBig):
@@ -145,6 +178,9 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded(tmp
 @pytest.mark.parametrize("kind", [".png", ".jpg", ".webp"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_a_picture_that_breaks_off_is_refused(tmp_path, kind, share):
+    """
+    A file of each kind that is cut at its start, middle or near its end is unsupported.
+    """
     whole = save(scene(), tmp_path / f"a{kind}").read_bytes()
     (path := tmp_path / f"b{kind}").write_bytes(whole[: int(len(whole) * share)])
 
@@ -164,6 +200,9 @@ def test_a_picture_that_breaks_off_is_refused(tmp_path, kind, share):
     ],
 )
 def test_what_is_no_such_picture_is_refused(tmp_path, content):
+    """
+    Empty, foreign and half-begun content is unsupported.
+    """
     (path := tmp_path / "a.png").write_bytes(content)
 
     with pytest.raises(Unsupported):
@@ -171,6 +210,9 @@ def test_what_is_no_such_picture_is_refused(tmp_path, content):
 
 
 def test_one_kind_under_anothers_name_is_refused(tmp_path):
+    """
+    A bitmap that is said to be a PNG is unsupported.
+    """
     path = save(scene(), tmp_path / "a.bmp")
 
     with pytest.raises(Unsupported):
@@ -178,6 +220,9 @@ def test_one_kind_under_anothers_name_is_refused(tmp_path):
 
 
 def test_a_copy_is_upright_and_as_large_as_allowed(tmp_path):
+    """
+    A copy is turned, scaled to the longest edge allowed, and has no EXIF left.
+    """
     path = save(scene(), tmp_path / "a.jpg", exif=exif(orientation=6))
 
     told = fit(path, "image/jpeg", tmp_path / "out", RULE | {"edge": 150})
@@ -189,6 +234,9 @@ def test_a_copy_is_upright_and_as_large_as_allowed(tmp_path):
 
 
 def test_a_copy_of_what_shows_through_is_a_png_where_that_is_allowed(tmp_path):
+    """
+    A transparent picture is copied as PNG, or as JPEG where that is all a rule allows.
+    """
     path = save(scene().convert("RGBA"), tmp_path / "a.png")
     clear = scene().convert("RGBA")
     clear.putalpha(100)
@@ -201,6 +249,9 @@ def test_a_copy_of_what_shows_through_is_a_png_where_that_is_allowed(tmp_path):
 
 
 def test_a_copy_shrinks_until_it_is_short_enough(tmp_path):
+    """
+    A picture that compresses badly is made smaller until its file fits.
+    """
     path = save(Image.effect_noise((600, 600), 90), tmp_path / "a.png")
 
     told = fit(path, "image/png", tmp_path / "out", RULE | {"max_bytes": 20_000})
@@ -210,6 +261,9 @@ def test_a_copy_shrinks_until_it_is_short_enough(tmp_path):
 
 
 def test_a_rule_that_nothing_can_meet_is_said(tmp_path):
+    """
+    A limit of bytes out of reach is too big, and a type we cannot write is unsupported.
+    """
     path = save(Image.effect_noise((600, 600), 90), tmp_path / "a.png")
 
     with pytest.raises(TooBig):
