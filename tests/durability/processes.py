@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,20 +34,19 @@ window = 2
 """
 
 
-def begin(*arguments: str, log: Path | None, user: str | None = None) -> tuple[subprocess.Popen[str], int | None]:
+def begin(*arguments: str, log: Path | None, before: Sequence[str] = ()) -> tuple[subprocess.Popen[str], int | None]:
     """
     Start one of our programs; returns it with its port, or without where it has ended instead.
 
-    Its standard error goes into `log`, or for None into a pipe.
+    Its standard error goes into `log`, or for None into a pipe. `before` stands before it on the command line.
     """
     with nullcontext(subprocess.PIPE) if log is None else log.open("ab") as errors:
         child = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
+            [*before, sys.executable, "-m", *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             stdin=subprocess.DEVNULL,
             text=True,
-            user=user,
         )
     found = READY.search(child.stdout.readline())
     return child, int(found[1]) if found else None
@@ -182,12 +181,16 @@ def arguments(folder: Path) -> tuple[str, ...]:
     return ("vidrelay", "--config", str(folder / "vidrelay.toml"), "--state-dir", str(folder / "state"), "serve")
 
 
+NOT_ALMIGHTY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
+"""To root, nothing is read-only; to this one it is."""
+
+
 def refused_start(folder: Path) -> tuple[int, str]:
     """
-    The exit status and last words of a relay that does not start; not as root, to whom nothing is read-only.
+    The exit status and last words of a relay that does not start.
     """
     log = folder / "refused.log"
-    child, port = begin(*arguments(folder), log=log, user="nobody" if os.geteuid() == 0 else None)
+    child, port = begin(*arguments(folder), log=log, before=NOT_ALMIGHTY if os.geteuid() == 0 else ())
     status = end(child)
     assert port is None
     return status, log.read_text()

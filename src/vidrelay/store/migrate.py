@@ -8,6 +8,7 @@ it is ours. A file that is corrupt, foreign or newer is only ever opened for rea
 import logging
 import os
 import sqlite3
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -50,6 +51,7 @@ def open_for_writing(path: Path, scripts: Sequence[str]) -> sqlite3.Connection:
         if os.path.lexists(path):
             _check(path, len(scripts))
         else:
+            _require_no_log(path)
             _make(path, scripts)
         path.chmod(0o600)
         connection = connect(path)
@@ -70,17 +72,17 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """
     Open a connection that can change nothing.
     """
-    connection = connect(path, mode="ro")
+    connection = connect(path, "mode=ro")
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+def connect(path: Path, query: str = "mode=rw") -> sqlite3.Connection:
     """
     Connect to an existing file with the settings that every connection has; transactions are begun by hand.
     """
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?{query}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
@@ -88,12 +90,19 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
         cached_statements=256,
     )
     try:
-        for pragma in ("trusted_schema = OFF", "foreign_keys = ON", "synchronous = FULL"):
-            connection.execute(f"PRAGMA {pragma}")
-    except sqlite3.Error:
+        _settle(connection)
+    except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _settle(connection: sqlite3.Connection) -> None:
+    for pragma in ("trusted_schema = OFF", "foreign_keys = ON", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+    # Read back, for everything rests on it and nothing keeps it in the file.
+    if _pragma(connection, "synchronous") != 2:
+        raise _not_durable()
 
 
 def migrate(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
@@ -157,8 +166,14 @@ def _check(path: Path, newest: int) -> None:
         raise DatabaseUnusable(f"{path} is no regular file; it was left untouched")
     if path.stat().st_size == 0:
         raise _unusable(path, "is empty")
+    if not path.stat().st_mode & stat.S_IWUSR:
+        raise DatabaseUnusable(
+            f"{path} is read-only; it was left untouched", hint="Make it writable if a relay is to use it."
+        )
+    # Where nothing lies beside the file it is all there is, and not even empty side files are made for a look at it.
+    query = "mode=ro" if _works_beside(path) else "mode=ro&immutable=1"
     try:
-        with closing(connect(path, mode="ro")) as connection:
+        with closing(connect(path, query)) as connection:
             _look(path, connection, newest)
     except sqlite3.OperationalError:
         raise  # it cannot be opened just now, which says nothing of what is in it
@@ -172,18 +187,32 @@ def _look(path: Path, connection: sqlite3.Connection, newest: int) -> None:
     version = _pragma(connection, "user_version")
     if version > newest:
         raise _unusable(path, f"was written by a newer vidrelay (version {version}, this one knows {newest})")
-    if path.stat().st_size <= CHECKED_BYTES or _was_killed(path):
+    if path.stat().st_size <= CHECKED_BYTES or _works_beside(path):
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise _unusable(path, f"is damaged ({found})")
 
 
-def _was_killed(path: Path) -> bool:
+def _require_no_log(path: Path) -> None:
     """
-    Whether the last connection left a write-ahead log behind, which a good end clears away.
+    Make no database where the work of another one lies: it would be taken for its own.
+
+    Raises:
+        DatabaseUnusable: A log is there without its database.
     """
-    wal = path.with_name(f"{path.name}-wal")
-    return wal.exists() and wal.stat().st_size > 0
+    for left in _works_beside(path):
+        raise DatabaseUnusable(
+            f"{left} is there and {path.name} is not; it was left untouched",
+            hint="Put the database back beside it, or move it away to start with a new one.",
+        )
+
+
+def _works_beside(path: Path) -> list[Path]:
+    """
+    The logs with work that is not in the database yet: the last connection was killed. A good end clears them away.
+    """
+    logs = (path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-journal"))
+    return [log for log in logs if os.path.lexists(log) and log.lstat().st_size > 0]
 
 
 def _unusable(path: Path, why: str) -> DatabaseUnusable:
@@ -206,13 +235,17 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 def _use_log(connection: sqlite3.Connection) -> None:
     """
-    Write through a write-ahead log; what durability rests on is read back.
+    Write through a write-ahead log, where the disk can have one.
     """
     (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    if journal != "wal" or _pragma(connection, "synchronous") != 2:
-        raise DatabaseUnusable(
-            "the database cannot be written durably here", hint="Use a state directory on a local disk."
-        )
+    if journal != "wal":
+        raise _not_durable()
+
+
+def _not_durable() -> DatabaseUnusable:
+    return DatabaseUnusable(
+        "the database cannot be written durably here", hint="Use a state directory on a local disk."
+    )
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
