@@ -57,6 +57,9 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
 
 
 async def test_a_saved_result_is_described_as_it_lies_on_the_disk(files: LocalFiles, root: Path) -> None:
+    """
+    The reference has path, length, hash and type of the bytes that were written in pieces.
+    """
     content = os.urandom(300_000)
     part = await files.part(NAME)
     for start in range(0, len(content), 100_000):
@@ -75,6 +78,9 @@ async def test_a_saved_result_is_described_as_it_lies_on_the_disk(files: LocalFi
 
 
 async def test_a_name_does_not_exist_before_the_file_is_whole(files: LocalFiles, root: Path) -> None:
+    """
+    Until the commit there is a `.part` alone, and after it the result's name alone.
+    """
     part = await files.part(NAME)
     await part.write(b"half")
     assert names(root) == {f"{FINGERPRINT}/tsk_1-0.part"}
@@ -83,6 +89,9 @@ async def test_a_name_does_not_exist_before_the_file_is_whole(files: LocalFiles,
 
 
 async def test_nobody_else_may_read_what_is_written(files: LocalFiles, root: Path) -> None:
+    """
+    Under a umask of 0, folders are 0700 and files 0600, before and after the commit.
+    """
     before = os.umask(0)
     try:
         part = await files.part(NAME)
@@ -96,6 +105,9 @@ async def test_nobody_else_may_read_what_is_written(files: LocalFiles, root: Pat
 
 
 async def test_a_discarded_part_leaves_nothing(files: LocalFiles, root: Path) -> None:
+    """
+    Discarding, even twice, removes the part and its empty folder.
+    """
     part = await files.part(NAME)
     await part.write(b"x")
     await part.discard()
@@ -104,6 +116,9 @@ async def test_a_discarded_part_leaves_nothing(files: LocalFiles, root: Path) ->
 
 
 async def test_discarding_after_the_commit_keeps_the_file(files: LocalFiles) -> None:
+    """
+    A discard that comes after the commit does not touch the saved file.
+    """
     part = await files.part(NAME)
     await part.write(b"whole")
     file = await part.commit(extension="mp4", media_type="video/mp4")
@@ -112,6 +127,9 @@ async def test_discarding_after_the_commit_keeps_the_file(files: LocalFiles) -> 
 
 
 async def test_what_was_written_can_be_looked_at_and_then_gone_on_with(files: LocalFiles) -> None:
+    """
+    Inspecting a part does not disturb what is written to it next.
+    """
     part = await files.part(NAME)
     await part.write(b"first")
     assert await part.inspect(lambda file: file.read(3)) == b"fir"
@@ -121,6 +139,9 @@ async def test_what_was_written_can_be_looked_at_and_then_gone_on_with(files: Lo
 
 
 async def test_a_leftover_part_is_replaced(files: LocalFiles, root: Path) -> None:
+    """
+    A part that a crash left is overwritten from its start, and none of it remains.
+    """
     folder = root / FINGERPRINT
     folder.mkdir(parents=True)
     (folder / "tsk_1-0.part").write_bytes(b"leftover of a crash, longer than the new one")
@@ -128,6 +149,9 @@ async def test_a_leftover_part_is_replaced(files: LocalFiles, root: Path) -> Non
 
 
 async def test_a_link_in_the_place_of_a_part_is_not_followed(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    Saving over a planted link leaves the file that it points to as it was.
+    """
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (root / FINGERPRINT).mkdir(parents=True)
@@ -137,6 +161,9 @@ async def test_a_link_in_the_place_of_a_part_is_not_followed(files: LocalFiles, 
 
 
 async def test_a_link_in_the_place_of_a_folder_is_refused(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    A link where a folder belongs fails the save, and nothing is written behind it.
+    """
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     root.mkdir()
@@ -148,6 +175,9 @@ async def test_a_link_in_the_place_of_a_folder_is_refused(files: LocalFiles, roo
 
 @pytest.mark.parametrize("task_id", ["../x", "..\\x", "C:x", "", ".", "a.", "a/b", "a\0", "x" * 5000, "ä", "-a", "a b"])
 async def test_a_name_that_is_no_plain_one_is_refused(files: LocalFiles, root: Path, task_id: str) -> None:
+    """
+    Names with paths, odd characters, endless length or a negative index make no file at all.
+    """
     for name in (
         ResultName(fingerprint=FINGERPRINT, task_id=task_id, index=0),
         ResultName(fingerprint=task_id, task_id="tsk_1", index=0),
@@ -160,6 +190,9 @@ async def test_a_name_that_is_no_plain_one_is_refused(files: LocalFiles, root: P
 
 @pytest.mark.parametrize("extension", ["", "part", "mp4/../../x", ".mp4", "MP4", "a" * 20])
 async def test_an_extension_that_is_none_is_refused(files: LocalFiles, extension: str) -> None:
+    """
+    An extension that is empty, ours, a path, in capitals or long is refused at the commit.
+    """
     part = await files.part(NAME)
     with pytest.raises(ValueError, match="extension"):
         await part.commit(extension=extension, media_type="video/mp4")
@@ -170,12 +203,18 @@ async def test_an_extension_that_is_none_is_refused(files: LocalFiles, extension
     "path", ["../x-0.mp4", "/etc/passwd", f"{FINGERPRINT}/../../x-0.mp4", FINGERPRINT, "", "a/b/c"]
 )
 def test_a_reference_that_leads_out_of_the_cache_is_refused(files: LocalFiles, path: str) -> None:
+    """
+    A stored path that is absolute, climbs or is no result's name has no location.
+    """
     file = FileRef(index=0, path=path, size_bytes=1, sha256="", media_type="video/mp4")
     with pytest.raises(ValueError, match="cache"):
         files.location(file)
 
 
 async def test_a_full_disk_is_told_and_the_part_is_gone(files: LocalFiles, root: Path) -> None:
+    """
+    A write for which there is no room raises DiskFull and removes what was written.
+    """
     part = await files.part(NAME)
     await part.write(b"x" * 50_000)
     with file_size_limit(100_000), pytest.raises(DiskFull):
@@ -184,6 +223,9 @@ async def test_a_full_disk_is_told_and_the_part_is_gone(files: LocalFiles, root:
 
 
 async def test_a_root_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """
+    A cache whose folder cannot be created raises DiskFull.
+    """
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DiskFull):
         await LocalFiles(tmp_path / "file" / "cache").part(NAME)
@@ -192,6 +234,9 @@ async def test_a_root_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 async def test_a_file_is_whole_only_with_its_length_and_as_a_regular_file(
     files: LocalFiles, root: Path, tmp_path: Path
 ) -> None:
+    """
+    A file that is shorter, gone or replaced by a link is not whole.
+    """
     file = await save(files)
     path = files.location(file)
     path.write_bytes(b"shrt")
@@ -204,6 +249,9 @@ async def test_a_file_is_whole_only_with_its_length_and_as_a_regular_file(
 
 
 async def test_a_deleted_file_stays_readable_to_its_reader(files: LocalFiles, root: Path) -> None:
+    """
+    Deleting, even twice in one call, leaves an open reader its bytes and the cache empty.
+    """
     file = await save(files)
     with files.location(file).open("rb") as reader:
         await files.delete([file, file])
@@ -214,6 +262,9 @@ async def test_a_deleted_file_stays_readable_to_its_reader(files: LocalFiles, ro
 async def test_the_sweep_deletes_unknown_files_of_our_pattern_only(
     files: LocalFiles, root: Path, tmp_path: Path
 ) -> None:
+    """
+    Known files, parts being written and foreign names stay, while our leftovers go.
+    """
     kept = await save(files)
     writing = await files.part(ResultName(fingerprint=FINGERPRINT, task_id="tsk_2", index=0))
     folder = root / FINGERPRINT
@@ -239,6 +290,9 @@ async def test_the_sweep_deletes_unknown_files_of_our_pattern_only(
 
 
 async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    The sweep removes a link that lies in a result's place, and nothing outside the cache.
+    """
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "tsk_1-0.mp4").write_bytes(b"precious")
@@ -250,15 +304,24 @@ async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path
 
 
 async def test_a_sweep_without_a_cache_finds_nothing(files: LocalFiles) -> None:
+    """
+    Before the cache's folder exists a sweep deletes nothing and raises nothing.
+    """
     assert await files.sweep(frozenset()) == 0
 
 
 async def test_free_room_is_told_even_before_the_cache_exists(files: LocalFiles) -> None:
+    """
+    Free bytes are told though the cache's folder is not there yet.
+    """
     assert files.free_bytes() > 0
 
 
 @pytest.mark.parametrize("turns", range(12))
 async def test_a_write_that_is_cancelled_is_still_whole_or_not_there(files: LocalFiles, root: Path, turns: int) -> None:
+    """
+    Wherever a write is cancelled, the part has all of it or none, and knows which.
+    """
     part = await files.part(NAME)
     writing = asyncio.create_task(part.write(b"x" * 4_000_000))
     for _ in range(turns):
@@ -272,6 +335,9 @@ async def test_a_write_that_is_cancelled_is_still_whole_or_not_there(files: Loca
 
 @pytest.mark.parametrize("turns", range(6))
 async def test_beginning_a_part_can_be_cancelled_without_a_leftover(files: LocalFiles, root: Path, turns: int) -> None:
+    """
+    Wherever the start of a part is cancelled, no file is left.
+    """
     beginning = asyncio.create_task(files.part(NAME))
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -283,6 +349,9 @@ async def test_beginning_a_part_can_be_cancelled_without_a_leftover(files: Local
 
 
 async def test_a_part_that_somebody_altered_is_not_gone_on_with(files: LocalFiles, root: Path) -> None:
+    """
+    A part of another content than was written fails the next write and is removed.
+    """
     part = await files.part(NAME)
     await part.write(b"first")
     (root / FINGERPRINT / "tsk_1-0.part").write_bytes(b"other bytes")
