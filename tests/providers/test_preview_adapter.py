@@ -44,6 +44,9 @@ def prepare(**fields):
 
 
 def test_every_default_but_the_seed_is_filled_in():
+    """
+    A prompt alone becomes a full set of parameters, in which no seed is made up.
+    """
     prepared = prepare()
 
     assert prepared.model == "animatic-1"
@@ -59,6 +62,9 @@ def test_every_default_but_the_seed_is_filled_in():
 
 
 def test_what_is_asked_for_is_said():
+    """
+    Seed, negative prompt, style, references and extra stand in the parameters under the renderer's names.
+    """
     parameters = prepare(
         seed=4,
         negative_prompt="rain",
@@ -83,6 +89,9 @@ def test_what_is_asked_for_is_said():
     ],
 )
 def test_a_size_can_be_said_in_lines_or_in_pixels(fields, aspect_ratio, resolution):
+    """
+    A resolution is taken as lines or as width and height, in any of their usual spellings.
+    """
     parameters = prepare(**fields).parameters
 
     assert (parameters["aspect_ratio"], parameters["resolution"]) == (aspect_ratio, resolution)
@@ -114,6 +123,9 @@ def test_a_size_can_be_said_in_lines_or_in_pixels(fields, aspect_ratio, resoluti
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(fields, field):
+    """
+    A model, size, length, seed or extra out of range is refused, and the error names the field.
+    """
     with pytest.raises(InvalidRequest) as refused:
         prepare(**fields)
 
@@ -121,6 +133,9 @@ def test_what_it_cannot_do_is_refused_by_name(fields, field):
 
 
 def test_a_submit_puts_the_job_under_the_tasks_own_id():
+    """
+    The create is one PUT under the task's id, and its answer an acceptance with state and times.
+    """
     sent, outcome = talk(PreviewAdapter().submit(TASK), reply(201, QUEUED))
 
     assert [(one.method, one.url, one.creates) for one in sent] == [("PUT", "preview://local/jobs/task-1", True)]
@@ -131,12 +146,18 @@ def test_a_submit_puts_the_job_under_the_tasks_own_id():
 
 @pytest.mark.parametrize(("status", "kind"), [(409, Failed), (422, Failed), (500, Unknown)])
 def test_a_submit_that_is_not_taken_says_so(status, kind):
+    """
+    A refusal fails the task, and trouble leaves the create's fate unknown.
+    """
     _, outcome = talk(PreviewAdapter().submit(TASK), reply(status, {"error": "no"}))
 
     assert isinstance(outcome, kind)
 
 
 def test_a_poll_tells_place_progress_and_time_left():
+    """
+    A waiting job tells its place in line, and a working one its progress and seconds left.
+    """
     _, waiting = talk(PreviewAdapter().poll(RUNNING), reply(200, QUEUED))
     _, working = talk(PreviewAdapter().poll(RUNNING), reply(200, WORKING))
 
@@ -145,6 +166,9 @@ def test_a_poll_tells_place_progress_and_time_left():
 
 
 def test_a_renderer_that_forgot_the_job_is_asked_again():
+    """
+    A poll answered with 404 puts the job anew, which costs nothing, and the task runs on.
+    """
     sent, outcome = talk(PreviewAdapter().poll(RUNNING), reply(404, {"error": "?"}), reply(201, QUEUED))
 
     assert [(one.method, one.creates) for one in sent] == [("GET", False), ("PUT", False)]
@@ -152,6 +176,9 @@ def test_a_renderer_that_forgot_the_job_is_asked_again():
 
 
 def test_a_finished_job_gives_its_file_and_times():
+    """
+    A job that is done gives the address of its file, the completion and the measured run.
+    """
     done = QUEUED | {"status": "done", "completed_at": "2026-11-30T12:00:05+00:00", "execute_seconds": 4.0}
     _, outcome = talk(PreviewAdapter().poll(RUNNING), reply(200, done))
 
@@ -162,6 +189,9 @@ def test_a_finished_job_gives_its_file_and_times():
 
 
 def test_a_failed_job_says_why():
+    """
+    The renderer's error becomes the detail of the task's problem.
+    """
     _, outcome = talk(PreviewAdapter().poll(RUNNING), reply(200, QUEUED | {"status": "failed", "error": "no encoder"}))
 
     assert isinstance(outcome, Failed)
@@ -169,6 +199,9 @@ def test_a_failed_job_says_why():
 
 
 def test_an_answer_that_cannot_be_read_is_only_trouble():
+    """
+    An answer that is no JSON is trouble to ask again after, and no failure.
+    """
     _, outcome = talk(PreviewAdapter().poll(RUNNING), HttpReply(status=200, body=b"<html>"))
 
     assert isinstance(outcome, Trouble)
@@ -183,6 +216,9 @@ def test_an_answer_that_cannot_be_read_is_only_trouble():
     ],
 )
 def test_a_cancel_stops_the_job_or_comes_too_late(status, expected):
+    """
+    A DELETE that is done, or finds no job, has stopped it; one in conflict came too late.
+    """
     sent, outcome = talk(PreviewAdapter().cancel(RUNNING), reply(status, {}))
 
     assert [one.method for one in sent] == ["DELETE"]
@@ -191,6 +227,9 @@ def test_a_cancel_stops_the_job_or_comes_too_late(status, expected):
 
 @pytest.mark.parametrize(("status", "kind"), [(200, Found), (201, Found), (500, Undecided)])
 def test_a_lost_create_is_settled_by_putting_it_again(status, kind):
+    """
+    A second PUT finds the job, whether new or there already, and trouble leaves it undecided.
+    """
     search = Search(sent_at=START, lost_at=START, elapsed=0, owned=frozenset())
     sent, outcome = talk(PreviewAdapter().find(TASK, search), reply(status, QUEUED))
 
@@ -199,6 +238,9 @@ def test_a_lost_create_is_settled_by_putting_it_again(status, kind):
 
 
 def test_the_window_is_as_many_as_the_renderer_has_slots():
+    """
+    The account's window is the number of slots that the renderer tells.
+    """
     _, limits = talk(PreviewAdapter().limits(), reply(200, {"slots": 3}))
 
     assert limits == {"*": 3}
