@@ -72,6 +72,9 @@ def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) ->
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
+    """
+    Each setting of a full file stands in the configuration in its proper type and unit.
+    """
     config = load(tmp_path, FULL)
     assert config.policy.default_account == "main"
     assert config.policy.dedupe_window == timedelta(seconds=45)
@@ -99,6 +102,9 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 
 
 def test_without_a_file_everything_is_as_the_contract_says(tmp_path: Path) -> None:
+    """
+    Without a file all is default, and the preview account is the only and default one.
+    """
     config = load_config(tmp_path / "none.toml", must_exist=False, environ={}, key_envs=PROVIDERS)
     assert config.policy == Policy(default_account="preview")
     assert [account.name for account in config.accounts] == ["preview"]
@@ -107,6 +113,9 @@ def test_without_a_file_everything_is_as_the_contract_says(tmp_path: Path) -> No
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    """
+    A configuration file that was asked for by name and is missing is an error.
+    """
     with pytest.raises(ConfigError, match=r"none\.toml does not exist"):
         load_config(tmp_path / "none.toml", must_exist=True, environ={}, key_envs=PROVIDERS)
 
@@ -170,12 +179,18 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_told_with_its_line_and_what_is_right(tmp_path: Path, text: str, where: str, what: str) -> None:
+    """
+    A wrong setting is refused with the file, the line and what would be right.
+    """
     error = refused(tmp_path, text)
     assert f"vidrelay.toml{where}" in error.message
     assert what in error.message
 
 
 def test_an_unset_number_never_reads_as_a_flag(tmp_path: Path) -> None:
+    """
+    `true` is not taken for a window of one.
+    """
     assert "whole number" in refused(tmp_path, "[accounts.a]\nprovider='openai'\nwindow = true").message
 
 
@@ -183,26 +198,41 @@ def test_an_unset_number_never_reads_as_a_flag(tmp_path: Path) -> None:
     "base_url", ["http://127.0.0.1:9", "http://localhost:9", "http://[::1]:9/v1", "https://a.example"]
 )
 def test_a_loopback_base_url_may_be_plain_http(tmp_path: Path, base_url: str) -> None:
+    """
+    HTTP is taken for loopback addresses, and HTTPS for any host.
+    """
     config = load(tmp_path, f"[accounts.a]\nprovider='openai'\nbase_url='{base_url}'")
     assert config.accounts[0].base_url == base_url
 
 
 def test_a_private_base_url_may_be_plain_http_when_it_says_so(tmp_path: Path) -> None:
+    """
+    HTTP to a private address is taken where `private_network` is set.
+    """
     text = "[accounts.a]\nprovider='openai'\nbase_url='http://192.168.1.9:8000'\nprivate_network=true"
     assert load(tmp_path, text).accounts[0].private_network
 
 
 def test_the_only_account_is_the_default(tmp_path: Path) -> None:
+    """
+    A single configured account is the default without being named.
+    """
     config = load(tmp_path, "[accounts.a]\nprovider='openai'\nbase_url='https://a.example'")
     assert config.policy.default_account == "a"
 
 
 def test_of_two_accounts_none_is_the_default(tmp_path: Path) -> None:
+    """
+    Among two accounts no default is guessed.
+    """
     config = load(tmp_path, "[accounts.a]\nprovider='openai'\n[accounts.b]\nprovider='openai'")
     assert config.policy.default_account is None
 
 
 def test_a_known_variable_makes_an_account_and_the_default(tmp_path: Path) -> None:
+    """
+    A provider's variable makes an account of its name, with its key there, as the default.
+    """
     config = load(tmp_path, "", {"FAL_API_KEY": "k-1"})
     assert config.accounts[0].name == "fal"
     assert config.accounts[0].key == KeySource(kind="env", name="FAL_API_KEY")
@@ -210,17 +240,26 @@ def test_a_known_variable_makes_an_account_and_the_default(tmp_path: Path) -> No
 
 
 def test_a_known_variable_adds_nothing_beside_an_account_of_that_provider(tmp_path: Path) -> None:
+    """
+    Where an account of the provider is configured, its variable makes no second one.
+    """
     text = "[accounts.mine]\nprovider='fal'\nkey_env='OTHER'"
     config = load(tmp_path, text, {"FAL_KEY": "k-1"})
     assert [account.name for account in config.accounts] == ["mine", "preview"]
 
 
 def test_an_openai_key_in_the_environment_makes_no_account(tmp_path: Path) -> None:
+    """
+    `OPENAI_API_KEY`, which says no base URL, leaves preview as the default.
+    """
     config = load(tmp_path, "", {"OPENAI_API_KEY": "sk-1"})
     assert config.policy.default_account == "preview"
 
 
 def test_our_own_token_in_a_providers_variable_is_refused(tmp_path: Path) -> None:
+    """
+    A relay's token in place of a key is refused by the variable's name, and not told.
+    """
     error = refused(tmp_path, "", {"FAL_KEY": "vrl_abc"})
     assert "FAL_KEY" in error.message
     assert "abc" not in error.message
@@ -228,6 +267,9 @@ def test_our_own_token_in_a_providers_variable_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
 def test_a_file_that_others_can_write_is_refused_with_the_fix(tmp_path: Path, mode: int) -> None:
+    """
+    A file that group or others may write is refused, and the hint is the command that mends it.
+    """
     path = tmp_path / "vidrelay.toml"
     path.write_text("")
     path.chmod(mode)
@@ -237,6 +279,9 @@ def test_a_file_that_others_can_write_is_refused_with_the_fix(tmp_path: Path, mo
 
 
 def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
+    """
+    A FIFO in place of the file is refused without waiting for a writer.
+    """
     path = tmp_path / "vidrelay.toml"
     os.mkfifo(path, 0o600)
     with pytest.raises(ConfigError, match="regular file"):
@@ -244,16 +289,25 @@ def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
+    """
+    A directory in place of the file is a configuration error.
+    """
     with pytest.raises(ConfigError, match=r"regular file|cannot be opened"):
         load_config(tmp_path, must_exist=True, environ={}, key_envs=PROVIDERS)
 
 
 def test_a_file_over_256_kb_is_refused(tmp_path: Path) -> None:
+    """
+    A file of 256 KB is read, and one of a byte more is refused.
+    """
     assert "256 KB" in refused(tmp_path, "#" * (256 * 1024 + 1)).message
     load(tmp_path, "#" * (256 * 1024))
 
 
 def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+    """
+    The line of the first byte that is no UTF-8 is told.
+    """
     path = tmp_path / "vidrelay.toml"
     path.write_bytes(b"# fine\n# \xff\n")
     with pytest.raises(ConfigError, match=r"vidrelay\.toml:2: not UTF-8"):
@@ -261,6 +315,9 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
 
 
 def test_places_follow_option_then_variable_then_platform(tmp_path: Path) -> None:
+    """
+    An option wins over a variable, and that over the platform's place, for file and state.
+    """
     environ = {"VIDRELAY_CONFIG": "/e/c.toml", "VIDRELAY_STATE_DIR": "/e/state"}
     assert config_file("/o/c.toml", environ) == (Path("/o/c.toml"), True)
     assert config_file(None, environ) == (Path("/e/c.toml"), True)
@@ -272,6 +329,9 @@ def test_places_follow_option_then_variable_then_platform(tmp_path: Path) -> Non
 
 
 def test_a_key_is_trimmed_of_outer_blanks() -> None:
+    """
+    Blanks and line ends around a key are dropped, and no source means no key.
+    """
     source = KeySource(kind="env", name="K")
     assert read_key(source, account="a", environ={"K": "  sk-1\r\n"}) == "sk-1"
     assert read_key(None, account="a", environ={}) is None
@@ -281,6 +341,9 @@ def test_a_key_is_trimmed_of_outer_blanks() -> None:
     "key", ["sk\n1", "sk 1", '"sk"', "'sk'", "“sk”", "sk\u200b1", "sk\u20601", "sk\x00", "vrl_x", "ключ", "sk\ufeff1"]
 )
 def test_what_cannot_be_a_key_is_refused_and_never_told(key: str) -> None:
+    """
+    A key with blanks, quotes, invisible or foreign characters is refused and not repeated.
+    """
     with pytest.raises(ConfigError) as caught:
         read_key(KeySource(kind="env", name="K"), account="a", environ={"K": key})
     assert key not in caught.value.message
@@ -288,11 +351,17 @@ def test_what_cannot_be_a_key_is_refused_and_never_told(key: str) -> None:
 
 
 def test_a_missing_key_says_where_it_was_looked_for() -> None:
+    """
+    The error of a missing key names its environment variable.
+    """
     with pytest.raises(ConfigError, match="environment variable K is empty or not there"):
         read_key(KeySource(kind="env", name="K"), account="a", environ={})
 
 
 def test_a_key_file_is_read_and_checked(tmp_path: Path) -> None:
+    """
+    A key file is read when private, refused when others may read it, and told when missing.
+    """
     path = tmp_path / "key"
     source = KeySource(kind="file", name=str(path))
     with pytest.raises(ConfigError, match="is missing"):
@@ -307,6 +376,9 @@ def test_a_key_file_is_read_and_checked(tmp_path: Path) -> None:
 
 
 def test_a_keyring_that_is_not_installed_says_how_to_get_it() -> None:
+    """
+    Without the keyring package the hint is the command that installs it.
+    """
     try:
         import keyring  # noqa: F401
     except ImportError:
@@ -319,16 +391,25 @@ def test_a_keyring_that_is_not_installed_says_how_to_get_it() -> None:
     ("text", "seconds"), [("30s", 30), ("1.5h", 5400), ("250ms", 0.25), ("7d", 604800), ("0s", 0), ("2m", 120)]
 )
 def test_durations(text: str, seconds: float) -> None:
+    """
+    A number with its unit is read as that span of time.
+    """
     assert duration(text) == timedelta(seconds=seconds)
 
 
 def test_durations_are_said_as_they_are_read() -> None:
+    """
+    A duration that is said in words reads back as the same duration.
+    """
     for text in ("30s", "90s", "2m", "2h", "7d"):
         assert duration(said(duration(text))) == duration(text)
 
 
 @pytest.mark.parametrize(("text", "count"), [("10GB", 10**10), ("1 MiB", 1024**2), ("0.5KB", 500), ("1TB", 10**12)])
 def test_sizes(text: str, count: int) -> None:
+    """
+    Decimal and binary units of bytes are read as exact counts.
+    """
     assert size(text) == count
 
 
@@ -346,6 +427,9 @@ def test_sizes(text: str, count: int) -> None:
     ],
 )
 def test_every_setting_is_on_the_page_and_no_other(tmp_path: Path, section: str, text: str) -> None:
+    """
+    Each section of the reference has the settings that the code knows, and no other.
+    """
     page = (Path(__file__).parents[1] / "docs/reference/configuration.md").read_text(encoding="utf-8")
     known = (refused(tmp_path, text).hint or "").removeprefix("Known here: ").removesuffix(".").split(", ")
     part = page.split(f"## `[{section}]`")[1].split("\n## ")[0]
