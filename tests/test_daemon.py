@@ -40,25 +40,40 @@ def beacon(port: int = 61500, *, idle_exit: bool = False) -> Beacon:
 
 
 def test_linux_ports_are_above_the_ephemeral_range() -> None:
+    """
+    With Linux's usual range the ten candidates begin right above it.
+    """
     assert candidates((32768, 60999), lambda _: 0) == list(range(61000, 61010))
 
 
 def test_the_last_start_still_leaves_ten_ports() -> None:
+    """
+    The highest starting port is the one that leaves ten up to 65535.
+    """
     assert candidates((32768, 60999), lambda count: count - 1) == list(range(65526, 65536))
 
 
 def test_ports_count_up_past_an_ephemeral_range_in_the_middle() -> None:
+    """
+    Candidates skip the ephemeral range where it lies between them.
+    """
     found = candidates((49160, 60000), lambda _: 0)
     assert found == [*range(49152, 49160), 60001, 60002]
 
 
 def test_where_too_few_ports_are_left_any_from_49152_will_do() -> None:
+    """
+    A range that leaves too few ports above it is not avoided.
+    """
     assert candidates((49152, 65535), lambda _: 0)[0] == 49152
     assert candidates((32768, 64600), lambda _: 0)[0] == 49152
     assert candidates((32768, 64535), lambda _: 0)[0] == 64536
 
 
 def test_the_ephemeral_range_is_the_systems_own(tmp_path: Path) -> None:
+    """
+    The system's file is read, and without it or its sense the standard range is taken.
+    """
     source = tmp_path / "range"
     source.write_text("1024\t2048\n")
     assert ephemeral_range(source) == (1024, 2048)
@@ -69,6 +84,9 @@ def test_the_ephemeral_range_is_the_systems_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("taken", [0, 1, 9])
 def test_the_first_free_port_is_taken(taken: int) -> None:
+    """
+    The listener opens on loopback at the first candidate that nobody holds.
+    """
     holders = []
     ports = candidates(ephemeral_range(), lambda count: os.getpid() % count)
     try:
@@ -84,6 +102,9 @@ def test_the_first_free_port_is_taken(taken: int) -> None:
 
 
 def test_ten_taken_ports_are_told() -> None:
+    """
+    When all candidates are taken the relay is unavailable, and says so.
+    """
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -93,6 +114,9 @@ def test_ten_taken_ports_are_told() -> None:
 
 
 def test_a_port_with_a_listener_cannot_be_shared() -> None:
+    """
+    A port on which somebody listens is not opened, even where its holder would share it.
+    """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
@@ -104,6 +128,9 @@ def test_a_port_with_a_listener_cannot_be_shared() -> None:
 
 
 def test_the_state_directory_is_private_even_if_it_was_not(tmp_path: Path) -> None:
+    """
+    The directory is made with mode 0700, and one that was wider is narrowed.
+    """
     place = tmp_path / "new" / "state"
     prepare(place)
     assert place.stat().st_mode & 0o777 == 0o700
@@ -113,6 +140,9 @@ def test_the_state_directory_is_private_even_if_it_was_not(tmp_path: Path) -> No
 
 
 def test_a_file_in_its_place_is_told(tmp_path: Path) -> None:
+    """
+    A file where the state directory should be makes the relay unavailable.
+    """
     place = tmp_path / "state"
     place.write_text("")
     with pytest.raises(RelayUnavailable, match="cannot be used"):
@@ -120,6 +150,9 @@ def test_a_file_in_its_place_is_told(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_one_relays(tmp_path: Path) -> None:
+    """
+    A lock has one holder at a time, and its private file stays after the release.
+    """
     first, second = StateLock(tmp_path), StateLock(tmp_path)
     assert first.take()
     assert not second.take()
@@ -131,6 +164,9 @@ def test_the_lock_is_one_relays(tmp_path: Path) -> None:
 
 
 def test_a_planted_link_is_no_lock(tmp_path: Path) -> None:
+    """
+    A link in the lock's place is refused, and what it points to stays as it was.
+    """
     (tmp_path / "elsewhere").write_text("mine")
     (tmp_path / "relay.lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RelayUnavailable, match="cannot be opened"):
@@ -139,6 +175,9 @@ def test_a_planted_link_is_no_lock(tmp_path: Path) -> None:
 
 
 def test_token_and_port_are_kept(tmp_path: Path) -> None:
+    """
+    Token and port that were written are read again, from a private file.
+    """
     assert read_kept(tmp_path) is None
     write_kept(tmp_path, Kept(token=TOKEN, port=61234))
     assert read_kept(tmp_path) == Kept(token=TOKEN, port=61234)
@@ -149,11 +188,17 @@ def test_token_and_port_are_kept(tmp_path: Path) -> None:
     "text", ["", "[]", "{}", '{"token": "x", "port": 1}', '{"token": "vrl_short", "port": 1}', "\xff"]
 )
 def test_a_keep_file_that_no_relay_wrote_is_passed_over(tmp_path: Path, text: str) -> None:
+    """
+    A keep file that is garbled or holds no proper token and port counts as none.
+    """
     (tmp_path / "keep.json").write_text(text, encoding="latin-1")
     assert read_kept(tmp_path) is None
 
 
 def test_drafts_of_a_killed_relay_are_cleared_and_nothing_else(tmp_path: Path) -> None:
+    """
+    Unfinished drafts of our own files go, and files of any other name stay.
+    """
     drafts = [tmp_path / f".{name}.json.0123456789abcdef" for name in ("relay", "keep")]
     others = [tmp_path / name for name in ("keep.json", ".relay.json.bak", ".other.json.0123456789abcdef", "relay.db")]
     for path in (*drafts, *others):
@@ -166,6 +211,9 @@ def test_drafts_of_a_killed_relay_are_cleared_and_nothing_else(tmp_path: Path) -
 
 
 async def test_a_second_relay_is_told_where_the_first_listens(tmp_path: Path) -> None:
+    """
+    A start while the lock is held fails with the address of the relay that runs.
+    """
     write_beacon(tmp_path, beacon())
     with StateLock(tmp_path) as holder:
         assert holder.take()
@@ -174,6 +222,9 @@ async def test_a_second_relay_is_told_where_the_first_listens(tmp_path: Path) ->
 
 
 async def test_a_lock_without_a_word_is_waited_for_ten_seconds(tmp_path: Path) -> None:
+    """
+    Where the holder tells no address, the start gives up after ten seconds and says why.
+    """
     clock = FakeClock()
     with StateLock(tmp_path) as holder:
         assert holder.take()
@@ -188,6 +239,9 @@ async def test_a_lock_without_a_word_is_waited_for_ten_seconds(tmp_path: Path) -
 
 
 async def test_a_lock_that_is_let_go_meanwhile_is_taken(tmp_path: Path) -> None:
+    """
+    A start that waits for the lock takes it once it is free.
+    """
     clock = FakeClock()
     holder, waiter = StateLock(tmp_path), StateLock(tmp_path)
     assert holder.take()
@@ -201,6 +255,9 @@ async def test_a_lock_that_is_let_go_meanwhile_is_taken(tmp_path: Path) -> None:
 
 
 async def test_a_recorder_on_the_port_gets_no_token_even_from_replace(tmp_path: Path) -> None:
+    """
+    A listener that cannot prove itself hears proofs only, and the start gives up.
+    """
     heard: list[bytes] = []
 
     async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -243,6 +300,9 @@ async def call(app: Activity) -> None:
 
 
 async def test_the_relay_is_idle_once_nothing_was_asked_for_so_long() -> None:
+    """
+    Open streams and live tasks count as use, and idleness is counted from the last of it.
+    """
     clock, busy, streams = FakeClock(), [False], asyncio.Event()
 
     async def app(scope, receive, send) -> None:
@@ -272,16 +332,25 @@ async def test_the_relay_is_idle_once_nothing_was_asked_for_so_long() -> None:
 
 @pytest.mark.parametrize("secret", ["vrl_abcdefgh", "Bearer sk-1234567890", "https://cdn.example/a?sig=s3cr3t"])
 def test_no_credential_reaches_the_log(secret: str) -> None:
+    """
+    Tokens, keys and signed queries are taken out of a line before it is written.
+    """
     line = clean(f"poll.failed detail={secret}")
     assert secret not in line
     assert "s3cr3t" not in line
 
 
 def test_what_could_steer_a_terminal_is_shown_as_codes() -> None:
+    """
+    Control and direction characters become codes, and a line break a space.
+    """
     assert clean("a\x1b[31mb\u202ec\rd\ne") == "a\\x1b[31mb\\x202ec\\x0dd e"
 
 
 def test_the_log_is_private_and_has_one_line_an_entry(tmp_path: Path) -> None:
+    """
+    An exception is one line with its kind and place and without its message, in a private file.
+    """
     logger = logging.getLogger("vidrelay")
     before = logger.handlers[:]
     try:
@@ -305,6 +374,9 @@ def test_the_log_is_private_and_has_one_line_an_entry(tmp_path: Path) -> None:
 
 
 def test_the_beacon_file_says_what_the_contract_names(tmp_path: Path) -> None:
+    """
+    relay.json has the contract's fields, and `idleExit` only for a relay that leaves.
+    """
     write_beacon(tmp_path, beacon(idle_exit=True))
     told = json.loads((tmp_path / "relay.json").read_text())
     assert set(told) == {"port", "token", "pid", "version", "instance", "startedAt", "idleExit"}
