@@ -91,7 +91,7 @@ def test_foreign_text_cannot_steer_the_terminal() -> None:
 )
 def test_each_ending_has_its_exit_status(state: State, status: int) -> None:
     """
-    The exit status tells done, failed, cancelled, expired and uncertain tasks apart as the reference says.
+    A done or live task exits with 0, an uncertain one with 4, and every other ending with 1.
     """
     assert exit_of(state) == status
 
