@@ -102,7 +102,7 @@ async def test_an_uncertain_task_is_given_up_after_its_first_look_ups() -> None:
 
 def test_plain_lines_tell_each_stage_once(capsys) -> None:
     """
-    Off a terminal a line is written for each new stage and each 30 % or so, not for each event.
+    Off a terminal a line is written for each new stage and each further quarter of the work, no more.
     """
     lines = Lines(named=False)
     running = replace(TASK, state=State.RUNNING, remote_state=RemoteState.WORKING)
