@@ -3,6 +3,7 @@ The real parts put together: an account's way out, and a relay inside this proce
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from vidrelay import Request, State, open_relay
 from vidrelay.assemble import adapter_for, assembled, transport_for, user_agent, version
 from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings
-from vidrelay.core.errors import ConfigError, OutboundRefused
+from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.policy import Policy
+from vidrelay.core.policy import CachePolicy, Policy
 from vidrelay.testing.simulator import running_simulator
 
 
@@ -21,10 +22,16 @@ def account(base_url: str | None = "http://127.0.0.1:9/v1", **more) -> AccountSe
 
 
 def test_providers_are_told_the_products_name_and_version() -> None:
+    """
+    The user agent is the product's name and the version that is installed.
+    """
     assert user_agent() == f"vidrelay/{version()}"
 
 
 def test_an_account_without_what_its_provider_needs_is_refused() -> None:
+    """
+    A missing base URL, a missing key or an unknown dialect is an error that names it.
+    """
     with pytest.raises(ConfigError, match="base_url"):
         adapter_for(account(None), {})
     with pytest.raises(ConfigError, match="is missing"):
@@ -34,6 +41,9 @@ def test_an_account_without_what_its_provider_needs_is_refused() -> None:
 
 
 async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:
+    """
+    An account that cannot be assembled is refused before any database file is made.
+    """
     config = Config(policy=Policy(), accounts=(account(key=KeySource(kind="env", name="K")),))
     with pytest.raises(ConfigError):
         async with assembled(config, tmp_path, environ={}):
@@ -42,6 +52,9 @@ async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:
 
 
 async def test_an_account_reaches_its_own_address_and_no_other() -> None:
+    """
+    An account's transport lets out its base URL and refuses that of another server.
+    """
     async with running_simulator() as provider, running_simulator() as other:
         mine = account(provider.base_url)
         transport = transport_for(mine, NetworkSettings(), adapter_for(mine, {}), asset_path=lambda _: Path())
@@ -57,6 +70,9 @@ async def test_an_account_reaches_its_own_address_and_no_other() -> None:
 
 @pytest.mark.process
 async def test_a_relay_runs_inside_a_program(tmp_path: Path) -> None:
+    """
+    A relay opened in a program takes a task to done, its file whole, with one create at the provider.
+    """
     async with running_simulator() as provider:
         config = Config(policy=Policy(default_account="main"), accounts=(account(provider.base_url),))
         async with open_relay(tmp_path / "state", config=config) as relay, asyncio.timeout(30):
@@ -67,3 +83,17 @@ async def test_a_relay_runs_inside_a_program(tmp_path: Path) -> None:
             assert task.state is State.DONE
             assert path.stat().st_size == file.size_bytes
         assert provider.ledger()["creates"]["accepted"] == 1
+
+
+async def test_a_picture_is_not_taken_in_where_nothing_may_be_begun(tmp_path: Path) -> None:
+    """
+    The reserve is the one that is configured.
+    """
+
+    async def picture() -> AsyncIterator[bytes]:
+        yield b"\x89PNG\r\n\x1a\n" + b"x" * 5000
+
+    policy = Policy(cache=CachePolicy(min_free_bytes=1000 * 1000**4))
+    async with assembled(Config(policy=policy, accounts=()), tmp_path) as relay:
+        with pytest.raises(DiskFull):
+            await relay.add_asset(picture())

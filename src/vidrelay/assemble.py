@@ -5,7 +5,6 @@ The one place that says which class fills which port, where chance and ids come 
 import asyncio
 import os
 import random  # noqa: TID251 the one place that may
-import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -128,7 +127,10 @@ async def assembled(
         careful = EmergencyStore(store, state_dir)
         await careful.recover()
         assets = LocalAssets(
-            state_dir / "assets", store, forbidden=_own_files(config, state_dir), has_room=_has_room(state_dir)
+            state_dir / "assets",
+            store,
+            forbidden=_own_files(config, state_dir),
+            has_room=lambda count: config.policy.cache.may_begin(files.free_bytes() - count),
         )
         plans = []
         for account in config.accounts:
@@ -152,7 +154,13 @@ async def assembled(
                     provider=account.provider,
                     adapter=adapter,
                     transport=transport,
-                    downloader=HttpDownloader(transport, files, clock, slots=slots, has_room=_has_room(state_dir)),
+                    downloader=HttpDownloader(
+                        transport,
+                        files,
+                        clock,
+                        slots=slots,
+                        has_room=lambda count: config.policy.cache.may_fetch(files.free_bytes() - count),
+                    ),
                     window=account.window,
                     prices=account.prices,
                 )
@@ -185,18 +193,6 @@ def _own_files(config: Config, state_dir: Path) -> list[Path]:
     """
     keys = [account.key for account in config.accounts if account.key is not None]
     return [state_dir, *(Path(key.name).expanduser() for key in keys if key.kind == "file")]
-
-
-def _has_room(directory: Path) -> Callable[[int], bool]:
-    """
-    Whether the disk takes so many bytes and keeps room for everybody else: 5 %, from 1 to 5 GiB.
-    """
-
-    def has_room(count: int) -> bool:
-        usage = shutil.disk_usage(directory)
-        return usage.free - count >= min(max(1024**3, usage.total // 20), 5 * 1024**3)
-
-    return has_room
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ from vidrelay.core.errors import ConfigError, OutboundRefused, TransportError, V
 
 if TYPE_CHECKING:
     from vidrelay.config import AccountSettings, Config
+    from vidrelay.core.policy import CachePolicy
     from vidrelay.core.ports import Transport
 
 Verdict = Literal["ok", "note", "wrong"]
@@ -87,7 +88,6 @@ async def _look(where: Where, *, offline: bool) -> AsyncIterator[Finding]:
     for finding in _directory(where.state_dir):
         yield finding
     yield await _relay(where)
-    yield _disk(where.state_dir)
     yield _time(datetime.now(UTC))  # noqa: TID251 the wall clock itself is what is looked at
     config: Config | None = None
     try:
@@ -98,6 +98,7 @@ async def _look(where: Where, *, offline: bool) -> AsyncIterator[Finding]:
         )
         return
     yield _configuration(config)
+    yield _disk(where.state_dir, config.policy.cache)
     for account in config.accounts:
         async for finding in _account(account, config, offline=offline):
             yield finding
@@ -155,14 +156,14 @@ async def _relay(where: Where) -> Finding:
         )
 
 
-def _disk(state_dir: Path) -> Finding:
+def _disk(state_dir: Path, policy: "CachePolicy") -> Finding:
     place = next(path for path in (state_dir, *state_dir.parents) if path.exists())
     free = shutil.disk_usage(place).free
-    if free < 1024**3:
+    if not policy.may_begin(free):
         return Finding(
             subject="disk",
             verdict="wrong",
-            detail=f"{bulk(free)} free; below 1 GiB nothing paid is begun",
+            detail=f"{bulk(free)} free; below {bulk(policy.min_free_bytes)} nothing paid is begun",
             advice="Free some room, or name another state directory.",
         )
     verdict: Verdict = "note" if free < _LITTLE_SPACE else "ok"

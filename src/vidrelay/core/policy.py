@@ -26,12 +26,27 @@ class PollPolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePolicy:
     """
-    How much the result cache keeps, and how long; below `min_free_bytes` of free disk no paid create is begun.
+    How much the result cache keeps, how long, and how much free disk it leaves.
+
+    Nothing is begun with less than `min_free_bytes`. A result that is paid for already may use three quarters of that,
+    so that what was begun can be brought in.
     """
 
     max_bytes: int = 10 * 1000**3
     max_age: timedelta = timedelta(days=7)
     min_free_bytes: int = 1024**3
+
+    def may_begin(self, free_bytes: int) -> bool:
+        """
+        Whether so much free disk is enough to make a paid task, or to leave behind when a picture is taken in.
+        """
+        return free_bytes >= self.min_free_bytes
+
+    def may_fetch(self, free_bytes: int) -> bool:
+        """
+        Whether so much free disk is enough to leave behind when a paid result is fetched.
+        """
+        return free_bytes >= self.min_free_bytes // 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,16 +6,15 @@ import logging
 
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
 from vidrelay.core.lifecycle import Deferred, Saved, Vanished
-from vidrelay.core.ports import Refused, ResultName, Scope
+from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef, Problem, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.tools import Delay, Tools
+from vidrelay.scheduler.tools import FULL_DISK_SECONDS, Delay, Tools
 from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
 
 MAX_RENEWALS = 3
-FULL_DISK_SECONDS = 30.0
 BLOCKED_HOST_SECONDS = 60.0
 
 
@@ -45,9 +44,7 @@ class Fetcher:
             await self._hold(task, refused)
             return BLOCKED_HOST_SECONDS
         except DiskFull:
-            await self._tools.pause(
-                account, Refused(scope=Scope.CREATES, reason="disk", detail="the disk is full", retry_after=30.0)
-            )
+            self._tools.rest_for_disk(account)
             return FULL_DISK_SECONDS
         except TransportError as trouble:
             track.troubles += 1

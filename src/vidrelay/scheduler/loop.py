@@ -12,12 +12,12 @@ from datetime import datetime
 
 from vidrelay.core.errors import DatabaseUnusable, DiskFull, StoreError
 from vidrelay.core.pace import backoff
-from vidrelay.core.ports import Clock, Files, Refused, Scope, Store
+from vidrelay.core.ports import Files
 from vidrelay.core.task import State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.line import WindowKey, window_key
-from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.step import Stepper
+from vidrelay.scheduler.tools import Tools
 from vidrelay.scheduler.track import Track
 from vidrelay.scheduler.waiting import either
 
@@ -28,7 +28,6 @@ MAX_STEPS = 128
 
 LONGEST_SLEEP_SECONDS = 30.0
 CLOCK_JUMP_SECONDS = 20.0
-FULL_DISK_SECONDS = 30.0
 TROUBLE_SECONDS = 1.0
 TOLD_IN_LINE = 50
 TURN_SECONDS = 1.0
@@ -45,29 +44,24 @@ class Loop:
     def __init__(
         self,
         *,
-        store: Store,
+        tools: Tools,
         files: Files,
-        clock: Clock,
-        chance: Callable[[], float],
         new_id: Callable[[], str],
-        roster: Roster,
         accounts: dict[str, Account],
-        stepper: Stepper,
-        min_free_bytes: int,
     ) -> None:
-        self._store = store
+        self._tools = tools
+        self._store = tools.store
+        self._clock = tools.clock
+        self._chance = tools.chance
+        self._roster = tools.roster
+        self._stepper = Stepper(tools)
         self._files = files
-        self._clock = clock
-        self._chance = chance
         self._new_id = new_id
-        self._roster = roster
         self._accounts = accounts
-        self._stepper = stepper
-        self._min_free_bytes = min_free_bytes
         self._wake = asyncio.Event()
         self._stopping = False
         self.unusable: DatabaseUnusable | None = None
-        self._seen = clock.now(), clock.monotonic()
+        self._seen = self._clock.now(), self._clock.monotonic()
         self._steps: dict[str, asyncio.Task[None]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
 
@@ -167,15 +161,15 @@ class Loop:
                 return taken
             if self._turn_in(account, monotonic) > 0:
                 return taken
-            if self._files.free_bytes() < self._min_free_bytes:
-                self._rest_for_disk(account)
+            if not self._tools.policy.cache.may_begin(self._files.free_bytes()):
+                self._tools.rest_for_disk(account)
                 return taken
             try:
                 task = await self._store.take_place(
                     account=key[0], window=key[1], limit=limit, submission_key=self._new_id(), now=self._clock.now()
                 )
             except DiskFull:
-                self._rest_for_disk(account)
+                self._tools.rest_for_disk(account)
                 return taken
             except DatabaseUnusable:
                 raise
@@ -207,15 +201,6 @@ class Loop:
             and task.state is State.SUBMITTING
         ]
         return max(0.0, *sent) if sent else 0.0
-
-    def _rest_for_disk(self, account: Account) -> None:
-        refusal = Refused(
-            scope=Scope.CREATES,
-            reason="disk",
-            detail="there is too little room on the disk for a result",
-            retry_after=FULL_DISK_SECONDS,
-        )
-        account.refused(refusal, now=self._clock.now(), monotonic=self._clock.monotonic(), chance=self._chance())
 
     # Steps
 

@@ -54,7 +54,6 @@ from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
-from vidrelay.scheduler.step import Stepper
 from vidrelay.scheduler.tools import Tools
 from vidrelay.scheduler.waiting import either
 
@@ -110,15 +109,10 @@ class Relay:
             saver=self._saver,
         )
         self._loop = Loop(
-            store=store,
+            tools=tools,
             files=files,
-            clock=clock,
-            chance=chance,
             new_id=new_id,
-            roster=self._roster,
             accounts=self._accounts,
-            stepper=Stepper(tools),
-            min_free_bytes=policy.cache.min_free_bytes,
         )
         self._admitter = Admitter(
             store=store,

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 MAX_HINTS = 2
 HINT_MARGIN_SECONDS = 0.3
+FULL_DISK_SECONDS = 30.0
 
 Delay = float | None
 """Seconds until the task is looked at again; 0 at once, None when something else will wake it."""
@@ -58,6 +59,20 @@ class Tools:
             pause.until,
         )
         await self._keep(account, pause.scope, pause)
+
+    def rest_for_disk(self, account: Account) -> None:
+        """
+        Let the account make nothing new for a while: the disk is too full to bring it in. The disk is looked at again
+        after a restart, so this is not kept.
+        """
+        logger.warning("account.rests_for_disk account=%s seconds=%d", account.name, FULL_DISK_SECONDS)
+        refusal = Refused(
+            scope=Scope.CREATES,
+            reason="disk",
+            detail="there is too little room on the disk for a result",
+            retry_after=FULL_DISK_SECONDS,
+        )
+        account.refused(refusal, now=self.clock.now(), monotonic=self.clock.monotonic(), chance=self.chance())
 
     async def resumed(self, account: Account, lifted: Iterable[Scope]) -> None:
         """
