@@ -46,7 +46,7 @@ class Life:
         self.said = [line]
         if not READY.search(line):
             self.child.kill()
-            self.child.wait()
+            self.child.communicate()
             raise AssertionError(f"the relay did not come up: {line!r} {self.output.read_text()}")
         told = json.loads((self.state / "relay.json").read_text())
         self.port, self.token, self.instance = told["port"], told["token"], told["instance"]

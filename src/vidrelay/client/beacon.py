@@ -3,6 +3,7 @@
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -129,6 +130,18 @@ def write_beacon(state_dir: Path, beacon: Beacon) -> None:
     if beacon.idle_exit:
         told["idleExit"] = True
     write_private(state_dir / NAME, json.dumps(told))
+
+
+def private_directory(path: Path) -> None:
+    """
+    Make a directory for this user alone, unless it is there; a link in its place is not followed.
+
+    Raises:
+        OSError: It cannot be made, or something else stands there.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "A link stands where a directory should be", str(path))
 
 
 def write_private(path: Path, text: str) -> None:

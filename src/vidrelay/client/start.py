@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from vidrelay.client.beacon import Beacon, read_beacon
+from vidrelay.client.beacon import Beacon, private_directory, read_beacon
 from vidrelay.core.errors import ConfigError, RelayUnavailable
 from vidrelay.core.ports import Clock
 
@@ -55,7 +55,7 @@ async def start_relay(state_dir: Path, *, config: Path | None, clock: Clock, sta
 def _spawn(state_dir: Path, config: Path | None) -> tuple[subprocess.Popen[bytes], Path]:
     logs = state_dir / "logs"
     try:
-        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(logs)
         log = logs / f"start-{os.getpid()}.log"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         output = os.open(log, flags, 0o600)

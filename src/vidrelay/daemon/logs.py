@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from vidrelay.client.beacon import private_directory
 from vidrelay.core.proof import TOKEN_PREFIX
 
 MAX_BYTES = 5_000_000
@@ -29,7 +30,7 @@ def log_to(state_dir: Path) -> None:
         OSError: The file cannot be opened.
     """
     directory = state_dir / "logs"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    private_directory(directory)
     handler = _PrivateFile(directory / "relay.log", maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
     handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))
     _forget_starts(directory)
