@@ -54,6 +54,9 @@ BAD_JSON = {
 
 @pytest.mark.parametrize("path", ["/generate", "/task/t1/resolve"])
 async def test_what_is_not_strict_json_is_400_on_every_json_route(served, path):
+    """
+    Broken, badly coded, repeated, endless or too deep JSON is a 400 and makes no task.
+    """
     served.relay.make("kept")
     for name, body in BAD_JSON.items():
         answer = await served.client.post(path, content=body)
@@ -64,6 +67,9 @@ async def test_what_is_not_strict_json_is_400_on_every_json_route(served, path):
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"x"', b"true", b"[{}]"])
 @pytest.mark.parametrize("path", ["/generate", "/task/t1/resolve", "/shutdown", "/accounts/main/resume"])
 async def test_json_that_is_no_object_is_422(served, path, body):
+    """
+    A list, number, text or truth value is refused, and has no effect on any route that reads JSON.
+    """
     answer = await served.client.post(path, content=body)
     assert answer.status_code == 422
     assert not served.shutdowns
@@ -77,6 +83,9 @@ async def test_json_that_is_no_object_is_422(served, path, body):
     ],
 )
 async def test_any_other_content_type_is_415_and_makes_nothing(served, kind):
+    """
+    Whatever type is told other than JSON in UTF-8, the body is refused and no task made.
+    """
     answer = await served.client.post("/generate", content=b'{"prompt":"x"}', headers={"Content-Type": kind})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert not served.relay.tasks
@@ -84,6 +93,9 @@ async def test_any_other_content_type_is_415_and_makes_nothing(served, kind):
 
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON", "application/json; charset=UTF-8", None])
 async def test_json_is_read_with_its_type_or_with_none(served, kind):
+    """
+    JSON is taken under its own type, in any case and with UTF-8 named, or under no type.
+    """
     headers = {} if kind is None else {"Content-Type": kind}
     answer = await served.client.post("/generate", content=b'{"prompt":"x"}', headers=headers)
     assert answer.status_code == 202
@@ -92,11 +104,17 @@ async def test_json_is_read_with_its_type_or_with_none(served, kind):
 @pytest.mark.parametrize("coding", ["gzip", "identity", "br", ""])
 @pytest.mark.parametrize("path", ["/generate", "/assets"])
 async def test_a_body_with_a_content_encoding_is_415(served, coding, path):
+    """
+    A body under any Content-Encoding, even `identity` or an empty one, is refused.
+    """
     answer = await served.client.post(path, content=b"{}", headers={"Content-Encoding": coding})
     assert answer.status_code == 415
 
 
 async def test_a_json_body_of_exactly_the_limit_is_read(served):
+    """
+    A JSON body as long as the limit allows is taken.
+    """
     body = b'{"prompt":"x"}'
     answer = await served.client.post("/generate", content=body + b" " * (MAX_JSON_BYTES - len(body)))
     assert answer.status_code == 202
@@ -104,6 +122,9 @@ async def test_a_json_body_of_exactly_the_limit_is_read(served):
 
 @pytest.mark.parametrize(("path", "limit"), [("/generate", MAX_JSON_BYTES), ("/assets", MAX_ASSET_BYTES)])
 async def test_a_body_declared_over_the_limit_is_413_and_left_unread(served, path, limit):
+    """
+    A Content-Length a byte over the limit is answered before any of the body has come.
+    """
     head = served.head(f"POST {path} HTTP/1.1") + f"Content-Length: {limit + 1}\r\n\r\n"
     answer = await served.raw(head.encode(), seconds=0.3)
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -113,11 +134,17 @@ async def test_a_body_declared_over_the_limit_is_413_and_left_unread(served, pat
     ("path", "size"), [("/generate", 2_000_000), ("/assets", MAX_ASSET_BYTES + 1), ("/x", 5_000_000)]
 )
 async def test_a_client_that_sends_all_before_it_reads_still_sees_the_refusal(served, path, size):
+    """
+    A client that first sends its whole refused body gets the answer and no reset.
+    """
     answer = await served.client.post(path, content=bytes(size))
     assert answer.status_code in (404, 413)
 
 
 async def test_a_client_that_waits_to_be_asked_for_a_refused_body_is_not_waited_for(served):
+    """
+    With `Expect: 100-continue` a body over the limit is refused without being asked for.
+    """
     head = served.head("POST /generate HTTP/1.1") + "Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
     async with asyncio.timeout(2):
         answer = await served.raw(head.encode())
@@ -125,6 +152,9 @@ async def test_a_client_that_waits_to_be_asked_for_a_refused_body_is_not_waited_
 
 
 async def test_chunks_are_refused_at_the_byte_over_the_limit(served):
+    """
+    A chunked body as long as the limit is still awaited, and one byte more is a 413.
+    """
     head = served.head("POST /generate HTTP/1.1") + "Transfer-Encoding: chunked\r\n\r\n"
     piece = b"10000\r\n" + b" " * 65536 + b"\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
@@ -139,6 +169,9 @@ async def test_chunks_are_refused_at_the_byte_over_the_limit(served):
 
 
 async def test_a_prompt_of_a_megabyte_is_refused_quickly(served):
+    """
+    A prompt that fills a whole body is a 422 within half a second.
+    """
     body = b'{"prompt":"' + b"x" * (MAX_JSON_BYTES - 20) + b'"}'
     await served.client.get("/health")
     started = time.perf_counter()
@@ -148,6 +181,9 @@ async def test_a_prompt_of_a_megabyte_is_refused_quickly(served):
 
 
 async def test_a_client_that_leaves_in_the_middle_of_its_body_makes_nothing(served):
+    """
+    A body that breaks off makes no task, and the relay goes on answering.
+    """
     head = served.head("POST /generate HTTP/1.1") + "Content-Length: 14\r\n\r\n"
     await served.raw((head + '{"prompt":').encode(), seconds=0.1)
     assert (await served.client.get("/health")).status_code == 200
@@ -155,26 +191,41 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_makes_nothing(serv
 
 
 async def test_invisible_characters_reach_the_relay_as_they_are(served: Served):
+    """
+    The relay gets the prompt with its joiners, marks and wide letters unchanged.
+    """
     prompt = "a\u200b fox \u202e\ufeff 👩\u200d👩\u200d👧 ｆｕｌｌ"
     await served.client.post("/generate", json={"prompt": prompt})
     assert served.relay.submitted[0][0].prompt == prompt
 
 
 async def test_an_escaped_pair_of_surrogates_is_one_character(served):
+    """
+    Two JSON escapes that make one emoji are read as that emoji.
+    """
     await served.client.post("/generate", content=b'{"prompt":"\\ud83e\\udd8a"}')
     assert served.relay.submitted[0][0].prompt == "🦊"
 
 
 async def test_a_thousand_digits_in_a_prompt_are_just_text(served):
+    """
+    The limit on digits is one of numbers: a prompt may have thousands.
+    """
     answer = await served.client.post("/generate", json={"prompt": "9" * 5000})
     assert answer.status_code == 202
 
 
 def test_depth_64_is_read():
+    """
+    JSON nested as deep as the limit is read.
+    """
     assert parse_json(b"[" * 64 + b"]" * 64)
 
 
 def test_brackets_inside_strings_do_not_count_as_depth():
+    """
+    Brackets and escaped quotes in a text add nothing to the depth.
+    """
     assert parse_json(b'{"prompt": "' + b'[{\\"' * 500 + b'"}')
 
 
