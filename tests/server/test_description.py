@@ -27,6 +27,9 @@ SCHEMA = schemathesis.openapi.from_dict(describe("1.2.3")).exclude(path_regex="/
 
 
 def test_every_route_is_described_and_nothing_else():
+    """
+    The description has the application's routes, all of them and in their order.
+    """
     endpoints = routes(
         FakeRelay(Path()),
         token=lambda: TOKEN,
@@ -42,6 +45,9 @@ def test_every_route_is_described_and_nothing_else():
 
 
 def test_every_route_and_header_of_the_page_is_in_the_reference():
+    """
+    Each described call and each of its parameters is named in docs/reference/http.md.
+    """
     page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
     for (method, path), told in CALLS.items():
         assert f"`{method} {path}" in page, (method, path)
@@ -50,11 +56,17 @@ def test_every_route_and_header_of_the_page_is_in_the_reference():
 
 
 def test_every_counter_is_in_the_reference():
+    """
+    Each counter of the statistics is named in docs/reference/http.md.
+    """
     page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
     assert [name for name in COUNTERS if f"`{name}`" not in page] == []
 
 
 def test_the_description_is_served_as_it_is(base_url):
+    """
+    `/openapi.json` answers with the description of the running version.
+    """
     import requests
 
     answer = requests.get(f"{base_url}/openapi.json", headers={"X-Local-Token": TOKEN}, timeout=5)
