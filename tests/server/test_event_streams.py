@@ -70,6 +70,9 @@ async def stream(served: Served, path: str = "/events", last: str | None = None)
 
 
 async def test_a_new_stream_starts_with_every_unended_task(served):
+    """
+    A stream begins with the tasks that have not ended, each with the id of its last log entry.
+    """
     served.relay.make("one")
     served.relay.make("two")
     served.relay.finish("t1")
@@ -80,6 +83,9 @@ async def test_a_new_stream_starts_with_every_unended_task(served):
 
 
 async def test_the_first_tasks_come_by_ascending_id_so_that_a_cut_loses_nothing(served):
+    """
+    The first events are sorted by id, whichever task was made first.
+    """
     served.relay.make("one")
     served.relay.make("two")
     served.relay.move("t1", Started(submission_key="k"))
@@ -89,6 +95,9 @@ async def test_the_first_tasks_come_by_ascending_id_so_that_a_cut_loses_nothing(
 
 
 async def test_a_change_is_told_with_the_id_of_its_log_entry(served):
+    """
+    A change while the stream is open comes with its id and the task as it is then.
+    """
     async with stream(served) as events:
         await listening(served)
         served.relay.make()
@@ -97,6 +106,9 @@ async def test_a_change_is_told_with_the_id_of_its_log_entry(served):
 
 
 async def test_progress_carries_no_id(served):
+    """
+    News inside a state is an event without an id, so that no stream resumes after it.
+    """
     served.relay.make()
     async with stream(served) as events:
         await events.next()
@@ -107,6 +119,9 @@ async def test_progress_carries_no_id(served):
 
 
 async def test_a_stream_goes_on_after_the_last_event_it_had(served):
+    """
+    After `Last-Event-ID` come the missed events in turn and then new ones, none twice.
+    """
     served.relay.make("one")
     served.relay.move("t1", Started(submission_key="k"), Accepted(remote_id="r"))
     async with stream(served, last="1") as events:
@@ -118,6 +133,9 @@ async def test_a_stream_goes_on_after_the_last_event_it_had(served):
 
 
 async def test_a_long_log_is_replayed_whole(served):
+    """
+    More than a thousand missed events all come, in their order.
+    """
     for number in range(1203):
         served.relay.make(f"prompt {number}")
     async with stream(served, last="1") as events:
@@ -127,6 +145,9 @@ async def test_a_long_log_is_replayed_whole(served):
 
 @pytest.mark.parametrize("last", ["99", "x", "-1", "1.5", "", "9" * 30])
 async def test_an_unknown_last_event_gets_a_reset_and_then_the_live_tasks(served, last):
+    """
+    An id that is none of ours is answered by a reset, and the live tasks follow.
+    """
     served.relay.make()
     async with stream(served, last=last) as events:
         told = [await events.next(), await events.next()]
@@ -134,12 +155,18 @@ async def test_an_unknown_last_event_gets_a_reset_and_then_the_live_tasks(served
 
 
 async def test_a_last_event_id_in_the_address_is_not_heard(served):
+    """
+    An id in the query is passed over: no reset and no replay comes of it.
+    """
     served.relay.make()
     async with stream(served, "/events?Last-Event-ID=99&lastEventId=99") as events:
         assert (await events.next()).event == "task"
 
 
 async def test_one_tasks_stream_tells_that_task_alone_and_ends_with_it(served):
+    """
+    Changes of other tasks are left out, and the stream ends after the final one.
+    """
     served.relay.make("one")
     served.relay.make("two")
     async with stream(served, "/task/t1/events") as events:
@@ -153,6 +180,9 @@ async def test_one_tasks_stream_tells_that_task_alone_and_ends_with_it(served):
 
 
 async def test_an_ended_tasks_stream_is_its_final_event(served):
+    """
+    The stream of an ended task tells its final state and ends.
+    """
     served.relay.make()
     served.relay.finish("t1")
     async with stream(served, "/task/t1/events") as events:
@@ -161,6 +191,9 @@ async def test_an_ended_tasks_stream_is_its_final_event(served):
 
 
 async def test_who_had_the_final_event_is_told_not_to_come_back(served):
+    """
+    A 204 answers a client whose last event was the task's final one.
+    """
     served.relay.make()
     served.relay.finish("t1")
     answer = await served.client.get("/task/t1/events", headers={"Last-Event-ID": "5"})
@@ -168,6 +201,9 @@ async def test_who_had_the_final_event_is_told_not_to_come_back(served):
 
 
 async def test_one_tasks_stream_is_replayed_to_its_end(served):
+    """
+    After an earlier id the rest of an ended task's events come, and the stream ends.
+    """
     served.relay.make()
     served.relay.finish("t1")
     async with stream(served, "/task/t1/events", last="3") as events:
@@ -176,10 +212,16 @@ async def test_one_tasks_stream_is_replayed_to_its_end(served):
 
 
 async def test_an_unknown_tasks_stream_is_404(served):
+    """
+    There is no event stream of a task that does not exist.
+    """
     assert (await served.client.get("/task/t9/events")).status_code == 404
 
 
 async def test_a_quiet_stream_says_now_and_then_that_it_is_alive(served):
+    """
+    A comment comes after each heartbeat's time without news, and not sooner.
+    """
     async with stream(served) as events:
         await listening(served)
         await served.clock.advance(HEARTBEAT_SECONDS)
@@ -190,6 +232,9 @@ async def test_a_quiet_stream_says_now_and_then_that_it_is_alive(served):
 
 
 async def test_streams_end_when_the_relay_stops(served):
+    """
+    An open stream is ended properly once the relay is told to stop.
+    """
     async with stream(served) as events:
         await listening(served)
         served.stop.set()
@@ -197,6 +242,9 @@ async def test_streams_end_when_the_relay_stops(served):
 
 
 async def test_a_watcher_that_fell_behind_is_cut_off(served):
+    """
+    A stream whose queue overflowed gives what was in it and ends.
+    """
     async with stream(served) as events:
         await listening(served)
         for number in range(served.relay.queue_length + 50):
@@ -207,6 +255,9 @@ async def test_a_watcher_that_fell_behind_is_cut_off(served):
 
 
 async def test_a_reader_that_stands_still_holds_nothing_but_its_connection(served):
+    """
+    A client that reads nothing stops being watched for, and others are answered.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1024)
     writer.write((served.head("GET /events HTTP/1.1") + "\r\n").encode())
     await listening(served)
@@ -222,6 +273,9 @@ async def test_a_reader_that_stands_still_holds_nothing_but_its_connection(serve
 
 
 async def test_a_client_that_leaves_stops_being_watched_for(served):
+    """
+    When a client closes its stream, the relay's watch ends.
+    """
     async with stream(served):
         await listening(served)
     async with asyncio.timeout(5):
@@ -230,6 +284,9 @@ async def test_a_client_that_leaves_stops_being_watched_for(served):
 
 
 async def test_a_client_that_leaves_with_a_call_waiting_behind_its_stream_is_not_watched_for_either(served):
+    """
+    A pipelined call behind a stream does not hide that its client left.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write((served.head("GET /events HTTP/1.1") + "\r\n" + served.head() + "\r\n").encode())
     await listening(served)
@@ -243,6 +300,9 @@ async def test_a_client_that_leaves_with_a_call_waiting_behind_its_stream_is_not
 
 
 async def test_head_of_a_stream_ends_at_once(served):
+    """
+    HEAD of a stream gets its headers, and no stream is opened.
+    """
     answer = await served.client.head("/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
 
