@@ -238,10 +238,16 @@ async def refusal(served: Served) -> bytes:
 
 
 async def test_there_are_enough_hosts_to_try():
+    """
+    The list of foreign hosts has at least 120 different ones.
+    """
     assert len(set(hosts(50_000))) >= 120
 
 
 async def test_every_route_refuses_every_other_host_even_with_the_token(served):
+    """
+    Each route answers each foreign Host with the same 403, byte for byte, and does nothing.
+    """
     expected = await refusal(served)
     for host in hosts(served.port):
         for method, path in ROUTES:
@@ -254,6 +260,9 @@ async def test_every_route_refuses_every_other_host_even_with_the_token(served):
 
 @pytest.mark.parametrize("headers", [[], [b""], [b"%s", b"%s"], [b"%s", b"evil"], [b"evil", b"%s"]])
 async def test_a_missing_empty_or_doubled_host_is_refused(served, headers):
+    """
+    A call without exactly one Host gets the 403, though one of them be right.
+    """
     own = b"127.0.0.1:%d" % served.port
     lines = [(b"Host", host.replace(b"%s", own)) for host in headers]
     answer = without_date(await served.raw(call("GET", "/health", [*lines, (b"X-Local-Token", TOKEN.encode())])))
@@ -262,11 +271,17 @@ async def test_a_missing_empty_or_doubled_host_is_refused(served, headers):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 async def test_the_three_own_hosts_are_let_in(served, host):
+    """
+    The loopback name and both loopback addresses at the relay's port are its hosts.
+    """
     answer = await served.client.get("/health", headers={"Host": f"{host}:{served.port}"})
     assert answer.status_code == 200
 
 
 async def test_every_route_refuses_every_foreign_origin_even_with_the_token(served):
+    """
+    Each route answers each foreign Origin with the same 403.
+    """
     expected = await refusal(served)
     own = [(b"Host", b"127.0.0.1:%d" % served.port), (b"X-Local-Token", TOKEN.encode())]
     for origin in origins(served.port):
@@ -277,6 +292,9 @@ async def test_every_route_refuses_every_foreign_origin_even_with_the_token(serv
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:P", "http://localhost:P", "http://[::1]:P", "tauri://localhost"])
 async def test_own_and_named_origins_are_let_in_without_any_cors_header(served, origin):
+    """
+    Own and configured origins get their answer, and no CORS header allows others.
+    """
     headers = {"Origin": origin.replace("P", str(served.port))}
     answer = await served.client.get("/health", headers=headers)
     assert answer.status_code == 200
@@ -284,22 +302,34 @@ async def test_own_and_named_origins_are_let_in_without_any_cors_header(served, 
 
 
 async def test_a_named_origin_still_needs_the_token(served):
+    """
+    A configured origin without the token gets the 403.
+    """
     headers = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Origin", b"tauri://localhost")]
     assert without_date(await served.raw(call("GET", "/health", headers))) == await refusal(served)
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "", "x", "SAME-ORIGIN", "none, none"])
 async def test_a_call_from_another_site_is_refused(served, site):
+    """
+    `Sec-Fetch-Site` of another site, or with a word we do not know, is a 403 despite the token.
+    """
     answer = await served.client.get("/health", headers={"Sec-Fetch-Site": site})
     assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
 async def test_a_call_from_the_own_page_or_from_none_is_let_in(served, site):
+    """
+    `Sec-Fetch-Site` of the same origin, or of no page, hinders nothing.
+    """
     assert (await served.client.get("/health", headers={"Sec-Fetch-Site": site})).status_code == 200
 
 
 async def test_every_route_refuses_every_wrong_credential_alike(served):
+    """
+    A wrong, doubled, contradictory or misplaced token is always the same 403.
+    """
     expected = await refusal(served)
     host = [(b"Host", b"127.0.0.1:%d" % served.port)]
     for given in credentials():
@@ -323,6 +353,9 @@ async def test_every_route_refuses_every_wrong_credential_alike(served):
     ],
 )
 async def test_every_way_that_sdks_send_a_key_is_let_in(served, headers):
+    """
+    The token is taken from each header and scheme in which SDKs send a key.
+    """
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
     host = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Connection", b"close")]
     assert (await served.raw(call("GET", "/health", [*host, *lines]))).startswith(b"HTTP/1.1 200 ")
@@ -330,18 +363,27 @@ async def test_every_way_that_sdks_send_a_key_is_let_in(served, headers):
 
 @pytest.mark.parametrize("name", ["token", "key", "access_token", "X-Local-Token", "api_key"])
 async def test_the_token_is_never_taken_from_the_address(served, name):
+    """
+    A token in the query, under whatever name, is a 403.
+    """
     host = [(b"Host", b"127.0.0.1:%d" % served.port)]
     answer = await served.raw(call("GET", f"/health?{name}={TOKEN}", host))
     assert answer.startswith(b"HTTP/1.1 403 ")
 
 
 async def test_wrong_tokens_lock_nobody_out(served):
+    """
+    After two hundred wrong tokens the right one still works.
+    """
     for _ in range(200):
         assert (await served.client.get("/health", headers={"X-Local-Token": "x"})).status_code == 403
     assert (await served.client.get("/health")).status_code == 200
 
 
 async def test_options_is_refused_without_a_token_and_not_served_with_one(served):
+    """
+    A preflight gets the 403, and OPTIONS with the token a 405.
+    """
     host = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Origin", b"http://127.0.0.1:%d" % served.port)]
     asks = (b"Access-Control-Request-Method", b"POST")
     assert without_date(await served.raw(call("OPTIONS", "/generate", [*host, asks]))) == await refusal(served)
@@ -349,6 +391,9 @@ async def test_options_is_refused_without_a_token_and_not_served_with_one(served
 
 
 async def test_an_upgrade_passes_the_same_gate(served):
+    """
+    A WebSocket upgrade from a foreign origin or without the token gets the 403.
+    """
     upgrade = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Version", b"13")]
     host = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Origin", b"http://evil.example")]
     token = [(b"X-Local-Token", TOKEN.encode())]
@@ -358,6 +403,9 @@ async def test_an_upgrade_passes_the_same_gate(served):
 
 
 async def test_reading_changes_nothing(served):
+    """
+    GET and HEAD of every route leave tasks, pauses and the running relay as they were.
+    """
     served.relay.make()
     before = dict(served.relay.tasks)
     for method, path in ROUTES:
@@ -373,11 +421,17 @@ async def test_reading_changes_nothing(served):
 
 @pytest.mark.parametrize("name", ["X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"])
 async def test_a_method_cannot_be_overridden(served, name):
+    """
+    No header makes a POST out of a GET.
+    """
     await served.client.get("/shutdown", headers={name: "POST"})
     assert not served.shutdowns
 
 
 async def test_forwarding_headers_change_nothing(served):
+    """
+    Headers of proxies neither lend a foreign host nor take away the own one.
+    """
     headers = {
         "X-Forwarded-Host": "evil",
         "X-Forwarded-For": "1.2.3.4",
@@ -388,6 +442,9 @@ async def test_forwarding_headers_change_nothing(served):
 
 
 async def test_every_answer_carries_the_security_headers_and_no_server_name(served):
+    """
+    Every route's answer has all security headers, and no server name or CORS header.
+    """
     served.relay.make()
     served.relay.finish("t1")
     for method, path in ROUTES:
@@ -419,6 +476,9 @@ async def prove(served: Served, body: object, **headers: str) -> bytes:
 
 
 async def test_one_who_knows_the_token_gets_the_proof_back(served):
+    """
+    A right proof of the client is answered with the server's.
+    """
     mac = client_proof(TOKEN, nonce=NONCE, port=served.port)
     answer = await prove(served, {"nonce": NONCE, "mac": mac})
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -426,6 +486,9 @@ async def test_one_who_knows_the_token_gets_the_proof_back(served):
 
 
 async def test_a_wrong_proof_gets_the_gates_own_403(served):
+    """
+    Any other body, form or type at `/proof` gets the gate's 403, byte for byte.
+    """
     expected = await refusal(served)
     right = client_proof(TOKEN, nonce=NONCE, port=served.port)
     other_port = client_proof(TOKEN, nonce=NONCE, port=served.port + 1)
@@ -442,12 +505,18 @@ async def test_a_wrong_proof_gets_the_gates_own_403(served):
 
 
 async def test_proof_needs_the_right_host_and_origin_as_everything_does(served):
+    """
+    A right proof from a foreign origin gets the gate's 403.
+    """
     mac = client_proof(TOKEN, nonce=NONCE, port=served.port)
     answer = await prove(served, {"nonce": NONCE, "mac": mac}, origin="http://evil.example")
     assert without_date(answer) == await refusal(served)
 
 
 async def test_proof_is_not_asked_for_by_looking(served):
+    """
+    GET of `/proof` is a 405 with the token and the 403 without.
+    """
     assert (await served.client.get("/proof")).status_code == 405
     host = [(b"Host", b"127.0.0.1:%d" % served.port)]
     assert (await served.raw(call("GET", "/proof", host))).startswith(b"HTTP/1.1 403 ")
