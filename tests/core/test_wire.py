@@ -126,6 +126,17 @@ def test_a_done_task_tells_where_its_files_are():
     ]
 
 
+def test_a_lost_create_names_the_jobs_that_may_be_it():
+    """
+    The person who settles it learns which ids to look at, the first five of them.
+    """
+    lost = replace(TASK, state=State.UNCERTAIN, error=Problem(code="uncertain_submit", title="Lost", detail="Lost."))
+    few = shown(lost, standing=Standing(candidates=("job-1", "job-2")))
+    many = shown(lost, standing=Standing(candidates=tuple(f"job-{n}" for n in range(7))))
+    assert few["error"]["detail"] == "Lost. At the provider it may be job-1, job-2."
+    assert many["error"]["detail"] == "Lost. At the provider it may be job-0, job-1, job-2, job-3, job-4 and 2 more."
+
+
 def test_an_error_is_a_problem_and_tells_retry_after_only_where_it_is_known():
     """
     A problem has the fields of RFC 9457 and ours; an unknown retry time is left out.

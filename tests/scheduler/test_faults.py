@@ -72,6 +72,7 @@ async def test_two_equal_lost_creates_are_left_to_a_person(bench):
         await bench.clock.advance(700)
         states = {(await bench.relay.get(task.id)).state for task in (first, second)}
         assert states == {State.UNCERTAIN}
+        assert bench.relay.standing(await bench.relay.get(first.id)).candidates == ("job-1",)
         adopted = await bench.relay.resolve(first.id, Resolution.ADOPT, remote_id="job-1")
         assert adopted.remote_id == "job-1"
         with pytest.raises(DuplicateRemote):

@@ -355,7 +355,8 @@ class Standing:
     """
     What is known of a live task beside its record, kept in memory only.
 
-    `ahead` counts the queued tasks before it; `progress` is 0 to 1; `queue_position` is the provider's own.
+    `ahead` counts the queued tasks before it; `progress` is 0 to 1; `queue_position` is the provider's own;
+    `candidates` are the provider's jobs that an uncertain task may be.
     """
 
     ahead: int | None = None
@@ -363,3 +364,4 @@ class Standing:
     progress: float | None = None
     eta: Eta | None = None
     blocked: Blocked | None = None
+    candidates: tuple[str, ...] = ()

@@ -38,6 +38,7 @@ MAX_ADDRESS_CHARACTERS = 8_192
 MAX_DURATION_SECONDS = 86_400
 MAX_REFERENCES = 32
 MAX_DEPTH = 64
+TOLD_CANDIDATES = 5
 PROBLEM_TYPE = "urn:vidrelay:error:"
 
 _SEED_MIN, _SEED_MAX = -(2**63), 2**63 - 1
@@ -135,7 +136,7 @@ def task_json(
         "cancel": {"outcome": task.cancel.value} if task.cancel is not None else None,
         "timings": timings_json(task.timings()),
         "result": _result_json(task, path_of) if task.state is State.DONE else None,
-        "error": problem_json(task.error) if task.error is not None else None,
+        "error": _error_json(task.error, standing.candidates) if task.error is not None else None,
     }
 
 
@@ -192,6 +193,17 @@ def _blocked_json(blocked: Blocked | None) -> dict[str, Any] | None:
     if blocked is None:
         return None
     return {"reason": blocked.reason, "until": instant(blocked.until) if blocked.until is not None else None}
+
+
+def _error_json(problem: Problem, candidates: tuple[str, ...]) -> dict[str, Any]:
+    """
+    The task's problem; that of a lost create names the jobs that may be it, for the person who settles it.
+    """
+    body = problem_json(problem)
+    if candidates:
+        more = f" and {len(candidates) - TOLD_CANDIDATES} more" if len(candidates) > TOLD_CANDIDATES else ""
+        body["detail"] += f" At the provider it may be {', '.join(candidates[:TOLD_CANDIDATES])}{more}."
+    return body
 
 
 def _result_json(task: Task, path_of: Callable[[FileRef], PurePath]) -> dict[str, Any]:

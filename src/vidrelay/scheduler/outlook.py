@@ -46,7 +46,9 @@ class Outlook:
                     blocked=self._blocked(task),
                 )
             case State.UNCERTAIN:
-                return Standing(blocked=Blocked(reason="lookup", until=self._next_lookup(track)))
+                return Standing(
+                    blocked=Blocked(reason="lookup", until=self._next_lookup(track)), candidates=track.candidates
+                )
             case _:
                 return Standing()
 

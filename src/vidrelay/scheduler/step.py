@@ -61,7 +61,7 @@ class Stepper:
             case Settle():
                 return await self._submitter.settle(task, account)
             case Find():
-                return await self._submitter.find(task, account)
+                return await self._submitter.find(task, track, account)
             case Poll() | Renew():
                 return await self._watcher.poll(task, track, account)
             case CancelRemote():

@@ -61,7 +61,6 @@ class Submitter:
         return self._not_sent(trouble.message)
 
     def _not_sent(self, detail: str) -> Refused:
-        self._tools.store.count(retries=1)
         return Refused(scope=Scope.CREATES, reason="network", detail=detail)
 
     async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome) -> Delay:
@@ -127,7 +126,7 @@ class Submitter:
         await self._tools.saver.try_save(task, lost)
         return next_lookup(0.0)
 
-    async def find(self, task: Task, account: Account) -> Delay:
+    async def find(self, task: Task, track: Track, account: Account) -> Delay:
         """
         Look for the lost create at its provider; returns when to look again, None after the last time.
         """
@@ -156,11 +155,23 @@ class Submitter:
                 return 0.0 if saved is not None else None
             case Refused():
                 await self._tools.pause(account, outcome)
-            case Undecided() | Trouble():
-                logger.info("find.undecided task=%s why=%s", task.id, outcome.detail)
+            case Undecided():
+                self._note_candidates(task, track, account, outcome)
+            case Trouble():
+                logger.info("find.trouble task=%s why=%s", task.id, outcome.detail)
             case _:
                 assert_never(outcome)
         return next_lookup(max(elapsed, (now - task.updated_at).total_seconds()))
+
+    def _note_candidates(self, task: Task, track: Track, account: Account, seen: Undecided) -> None:
+        """
+        Tell the person who has to settle the task which jobs may be it.
+        """
+        candidates = tuple(name for name in seen.candidates if account.plan.adapter.valid_id(name))
+        logger.info("find.undecided task=%s why=%s candidates=%s", task.id, seen.detail, ",".join(candidates))
+        if candidates != track.candidates:
+            track.candidates = candidates
+            self._tools.roster.progress(task)
 
     def _has_rival(self, task: Task) -> bool:
         return any(

@@ -21,7 +21,7 @@ class Track:
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
     provider accepted it. `asked_at`: when it was last polled. `unchanged`: seconds without any sign of life, time not
     watched left out. `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`:
-    tries in a row that did not work.
+    tries in a row that did not work. `candidates`: what the last look for a lost create found and could not settle.
     """
 
     due: float = 0.0
@@ -44,6 +44,7 @@ class Track:
     unchanged: float = 0.0
     polled_at: float | None = None
     fetched_bytes: int = 0
+    candidates: tuple[str, ...] = ()
     sign: tuple[RemoteState | None, float | None, int | None] | None = field(default=None)
 
     def observe(self, seen: StillRunning, now: float) -> bool:
