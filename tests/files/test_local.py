@@ -160,14 +160,19 @@ async def test_a_link_in_the_place_of_a_part_is_not_followed(files: LocalFiles, 
     assert victim.read_bytes() == b"precious"
 
 
-async def test_a_link_in_the_place_of_a_folder_is_refused(files: LocalFiles, root: Path, tmp_path: Path) -> None:
-    """
-    A link where a folder belongs fails the save, and nothing is written behind it.
-    """
+async def test_a_link_in_the_place_of_a_folder_is_replaced(files: LocalFiles, root: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     root.mkdir()
     (root / FINGERPRINT).symlink_to(elsewhere)
+    assert await files.whole(await save(files))
+    assert list(elsewhere.iterdir()) == []
+
+
+async def test_a_link_in_the_place_of_the_cache_is_refused(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    root.symlink_to(elsewhere)
     with pytest.raises(DiskFull):
         await save(files)
     assert list(elsewhere.iterdir()) == []

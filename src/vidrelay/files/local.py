@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ from vidrelay.core.task import FileRef
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 _FINGERPRINT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,127}", re.ASCII)
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII)
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}", re.ASCII)
@@ -42,6 +45,8 @@ _CREATE = _REOPEN | os.O_CREAT | os.O_EXCL
 
 GRAIN_SECONDS = 2.0
 """The coarsest times that a file system of today keeps (FAT's)."""
+
+TRIES = 5
 
 
 class LocalFiles:
@@ -149,20 +154,17 @@ class LocalFiles:
 
     def _create(self, name: ResultName, stem: str) -> "_LocalPart":
         path = self._root / name.fingerprint / f"{stem}.part"
-        self._make_folder(path.parent)
-        try:
-            _create_file(path)
-        except FileNotFoundError:
-            # Somebody found the new folder empty, and tidied it away.
-            self._make_folder(path.parent)
-            _create_file(path)
+        for chance in range(TRIES):
+            try:
+                _make_folder(self._root)
+                _make_folder(path.parent, instead_of_link=True)
+                _create_file(path)
+                break
+            except FileNotFoundError:
+                # A sweep or an eviction found the new folder empty, and tidied it away.
+                if chance == TRIES - 1:
+                    raise
         return _LocalPart(path, name, made=self._made, writing=self._parts)
-
-    def _make_folder(self, folder: Path) -> None:
-        for path in (self._root, folder):
-            path.mkdir(mode=0o700, parents=path == self._root, exist_ok=True)
-            if not stat.S_ISDIR(path.lstat().st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
 
     def _sweep(self, known: frozenset[str]) -> int:
         deleted = 0
@@ -181,6 +183,17 @@ class LocalFiles:
                 deleted += 1
             _remove_if_empty(Path(folder.path))
         return deleted
+
+
+def _make_folder(path: Path, *, instead_of_link: bool = False) -> None:
+    """
+    Make the folder if it is not there; a link in its place is not followed, and replaced where that is told.
+    """
+    if instead_of_link and path.is_symlink():
+        path.unlink(missing_ok=True)
+    path.mkdir(mode=0o700, parents=not instead_of_link, exist_ok=True)
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
 
 
 def _create_file(path: Path) -> None:
@@ -351,7 +364,11 @@ def _disk_trouble(exc: OSError) -> DiskFull:
 
 def _delete(paths: list[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as exc:
+            # Nobody is sent there any more; the next start tries again.
+            logger.warning("file.not_deleted name=%s why=%s", path.name, exc.strerror)
         _remove_if_empty(path.parent)
 
 
