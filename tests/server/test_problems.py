@@ -29,17 +29,26 @@ def family(kind: type[VidrelayError]) -> set[type[VidrelayError]]:
 
 
 def test_every_error_of_the_tree_has_a_status():
+    """
+    Each code in the tree of errors has its row in the table of statuses.
+    """
     codes = {kind.code for kind in family(VidrelayError) if kind.__module__ == "vidrelay.core.errors"}
     assert codes <= STATUSES.keys()
 
 
 def test_the_reference_lists_every_code_with_its_status():
+    """
+    The reference's table of codes equals the table of statuses.
+    """
     section = REFERENCE.split("## Codes of answers")[1].split("\n## ")[0]
     told = {code: int(status) for code, status in ROW.findall(section)}
     assert told == {code: status for code, (status, _) in STATUSES.items()}
 
 
 def test_the_reference_lists_every_code_that_ends_a_task():
+    """
+    Each code of a Problem that scheduler or providers make is in the reference.
+    """
     section = REFERENCE.split("## Codes of a task's `error`")[1]
     told = set(re.findall(r"^\| `([a-z_]+)` \|", section, re.MULTILINE))
     source = Path(vidrelay.__file__).parent
@@ -70,21 +79,33 @@ def test_the_reference_lists_every_code_that_ends_a_task():
     ],
 )
 def test_an_error_tells_its_status_and_whether_to_try_again(error, status, retryable):
+    """
+    Status, code and retryable of an answer are those of the error's class.
+    """
     problem = problem_of(error)
     assert (problem.status, problem.retryable, problem.code) == (status, retryable, error.code)
 
 
 def test_a_passing_trouble_says_when_to_ask_again_in_body_and_header():
+    """
+    The header has whole seconds rounded up, and the body the exact ones.
+    """
     answer = problem_answer(StoreBusy(retry_after=1.2))
     assert (b"retry-after", b"2") in answer.raw_headers
     assert b'"retryAfter":1.2' in answer.body
 
 
 def test_a_503_always_says_when_to_ask_again():
+    """
+    A busy store that names no time is told with one second.
+    """
     assert problem_of(StoreBusy()).retry_after == 1.0
 
 
 def test_field_and_hint_are_told():
+    """
+    The field and the hint of an error stand in the body of its answer.
+    """
     body = problem_answer(InvalidRequest("seed must be a whole number", field="seed", hint="leave it out")).body
     assert b'"field":"seed"' in body
     assert b'"hint":"leave it out"' in body
