@@ -75,18 +75,27 @@ def without_date(answer: bytes) -> bytes:
 
 
 async def test_a_code_has_256_bits_and_says_how_long_it_is_good(served):
+    """
+    A login code is 32 bytes long and told with its 60 seconds.
+    """
     told = (await served.client.post("/login/code")).json()
     assert len(base64.urlsafe_b64decode(told["code"] + "=")) == 32
     assert told["seconds"] == CODE_SECONDS == 60
 
 
 async def test_the_cookie_is_the_ports_and_the_instances_and_is_kept_from_scripts(browser):
+    """
+    The cookie's name has port and instance; it is HttpOnly, SameSite=Strict and for 12 hours.
+    """
     name = f"vidrelay_{browser.served.port}_i-1".encode()
     told = re.escape(name) + rb"=[A-Za-z0-9_-]{43}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"
     assert re.fullmatch(told, browser.set_cookie)
 
 
 async def test_looking_at_the_link_spends_nothing(served):
+    """
+    Opening the link, even from another site, sets no cookie and leaves the code good.
+    """
     code = await new_code(served)
     for _ in range(3):
         status, answer = await Browser(served).call("GET", f"/login?code={code}", Sec_Fetch_Site="cross-site")
@@ -97,6 +106,9 @@ async def test_looking_at_the_link_spends_nothing(served):
 
 
 async def test_the_pages_policy_lets_in_its_own_script_and_nothing_else(served):
+    """
+    The login page's policy names the hash of its script and lets it call home only.
+    """
     _, answer = await Browser(served).call("GET", f"/login?code={await new_code(served)}")
     head, _, page = answer.partition(b"\r\n\r\n")
     script = re.search(rb"<script>(.*)</script>", page, re.DOTALL)[1]
@@ -111,16 +123,25 @@ async def test_the_pages_policy_lets_in_its_own_script_and_nothing_else(served):
     "query", ["", "?", "?code=", "?code=x", "?code=C&x=1", "?x=1&code=C", "?code=C%20", "?code=C&"]
 )
 async def test_without_a_live_code_alone_in_it_the_link_leads_nowhere(served, query):
+    """
+    A link with a wrong, padded or accompanied code gets the gate's 403.
+    """
     path = "/login" + query.replace("C", await new_code(served))
     assert without_date((await Browser(served).call("GET", path))[1]) == await refusal(served)
 
 
 async def test_the_token_does_not_open_the_page_of_a_dead_link(served):
+    """
+    A dead code is a 403 also for one who sends the token.
+    """
     answer = await served.client.get("/login?code=" + "x" * 43)
     assert answer.status_code == 403
 
 
 async def test_only_the_link_may_come_from_another_site(served):
+    """
+    From another site only GET of a live link is let in: no other path, and no login itself.
+    """
     code = await new_code(served)
     for path in ("/health", "/login", "/login?code=" + "x" * 43, f"/health?code={code}"):
         headers = {"Sec-Fetch-Site": "cross-site", "X-Local-Token": TOKEN}
@@ -135,6 +156,9 @@ async def test_only_the_link_may_come_from_another_site(served):
     ["null", "http://localhost:P", "http://[::1]:P", "https://127.0.0.1:P", "http://evil", "tauri://localhost"],
 )
 async def test_a_login_comes_from_the_very_host_it_goes_to(served, origin):
+    """
+    A login from another origin, even another name of loopback, is refused and spends nothing.
+    """
     code = await new_code(served)
     assert await Browser(served).enter(code, Origin=origin, Sec_Fetch_Site="none") == 403
     assert (await Browser(served).call("GET", f"/login?code={code}", Origin=origin))[0] == 403
@@ -142,6 +166,9 @@ async def test_a_login_comes_from_the_very_host_it_goes_to(served, origin):
 
 
 async def test_a_code_that_comes_twice_ends_the_login_it_made(browser):
+    """
+    A code used again is refused and ends the first user's login, and no other login.
+    """
     code = await new_code(browser.served)
     first, second = Browser(browser.served), Browser(browser.served)
     assert await first.enter(code) == 200
@@ -152,6 +179,9 @@ async def test_a_code_that_comes_twice_ends_the_login_it_made(browser):
 
 
 async def test_a_code_is_good_for_a_minute(served):
+    """
+    After its seconds neither the link nor the code is taken.
+    """
     code = await new_code(served)
     await served.clock.advance(CODE_SECONDS)
     assert (await Browser(served).call("GET", f"/login?code={code}"))[0] == 403
@@ -160,6 +190,9 @@ async def test_a_code_is_good_for_a_minute(served):
 
 @pytest.mark.parametrize("body", [{}, [], None, {"code": 5}, {"code": ""}, {"code": "é"}, {"code": "C", "x": 1}, b"{"])
 async def test_whatever_else_is_posted_gets_the_gates_own_403(served, body):
+    """
+    A body that is not exactly a live code gets the gate's 403, byte for byte.
+    """
     if isinstance(body, dict) and body.get("code") == "C":
         body = {**body, "code": await new_code(served)}
     answer = await Browser(served).call("POST", "/login", body, **ORIGIN)
@@ -167,12 +200,18 @@ async def test_whatever_else_is_posted_gets_the_gates_own_403(served, body):
 
 
 async def test_a_strangers_body_is_not_read_far(served):
+    """
+    A long body without a credential is refused, and does not disturb the next login.
+    """
     status, _ = await Browser(served).call("POST", "/login", {"code": "x" * 5000}, **ORIGIN)
     assert status == 403
     assert await Browser(served).enter(await new_code(served)) == 200
 
 
 async def test_a_code_is_given_to_the_token_alone(browser):
+    """
+    Neither a stranger nor a logged-in browser with its key can ask for a code.
+    """
     assert (await Browser(browser.served).call("POST", "/login/code"))[0] == 403
     status, answer = await browser.effect("/login/code")
     assert status == 403
@@ -183,6 +222,9 @@ async def test_a_code_is_given_to_the_token_alone(browser):
 
 
 async def test_with_its_cookie_a_browser_may_look(browser):
+    """
+    The cookie opens the calls that read, from the own page or from none.
+    """
     for path in ("/health", "/tasks", "/accounts", "/stats", "/openapi.json"):
         for site in ("same-origin", "none"):
             assert (await browser.call("GET", path, Sec_Fetch_Site=site))[0] == 200
@@ -190,6 +232,9 @@ async def test_with_its_cookie_a_browser_may_look(browser):
 
 @pytest.mark.parametrize("path", [*EFFECTS, "/cache/verify", "/shutdown", "/nowhere"])
 async def test_the_cookie_alone_has_no_effect(browser, path):
+    """
+    Without the page's key every method and route that could change something is a 403.
+    """
     browser.served.relay.make()
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
         answer = await browser.call(method, path, {"prompt": "a fox"}, **ORIGIN)
@@ -200,12 +245,18 @@ async def test_the_cookie_alone_has_no_effect(browser, path):
 
 
 async def test_with_the_pages_key_it_has(browser):
+    """
+    Cookie and page key together make and cancel a task.
+    """
     status, _ = await browser.effect("/generate", {"prompt": "a fox"})
     assert status == 202
     assert (await browser.effect("/task/t1/cancel"))[0] == 200
 
 
 async def test_the_key_of_another_login_or_no_key_is_refused(browser):
+    """
+    A page key that is missing, wrong or another login's makes no task.
+    """
     other = Browser(browser.served)
     await other.enter(await new_code(browser.served))
     for key in ("", "x", other.key, browser.key[:-1], browser.key + "x", browser.key.swapcase(), "\xff", "x" * 9000):
@@ -215,6 +266,9 @@ async def test_the_key_of_another_login_or_no_key_is_refused(browser):
 
 
 async def test_the_key_without_the_cookie_is_nothing(browser):
+    """
+    A page key alone neither changes anything nor lets one look.
+    """
     browser.cookie = b""
     assert (await browser.effect("/generate", {"prompt": "a fox"}))[0] == 403
     assert (await browser.call("GET", "/health", X_Vidrelay_Page=browser.key))[0] == 403
@@ -234,11 +288,17 @@ async def test_the_key_without_the_cookie_is_nothing(browser):
     ],
 )
 async def test_the_cookie_from_any_other_page_is_refused(browser, path, headers):
+    """
+    A cookie that comes with another origin or site gets the gate's 403.
+    """
     answer = await browser.call("GET", path, **headers)
     assert without_date(answer[1]) == await refusal(browser.served)
 
 
 async def test_another_ports_or_instances_cookie_is_not_this_ones(browser):
+    """
+    A cookie with another name or value is a 403, however near it is.
+    """
     name, _, value = browser.cookie.decode().partition("=")
     port = browser.served.port
     wrong = [f"vidrelay_{port + 1}_i-1={value}", f"vidrelay_{port}_i-2={value}", f"{name}={value}x", f"{name}=", value]
@@ -248,21 +308,33 @@ async def test_another_ports_or_instances_cookie_is_not_this_ones(browser):
 
 
 async def test_a_planted_cookie_of_the_same_name_locks_nobody_out(browser):
+    """
+    A wrong cookie beside the right one of that name does not hinder it.
+    """
     name = browser.cookie.partition(b"=")[0]
     browser.cookie = b"a=b; " + name + b"=" + b"x" * 43 + b"; " + browser.cookie + b"; c"
     assert (await browser.call("GET", "/health"))[0] == 200
 
 
 async def test_two_cookie_headers_are_refused(browser):
+    """
+    A call with two Cookie headers is a 403, though both be right.
+    """
     assert (await browser.call("GET", "/health", Cookie=browser.cookie.decode()))[0] == 403
 
 
 async def test_beside_a_credential_the_cookie_does_not_count(browser):
+    """
+    With a token in the call the cookie is passed over: the token alone decides.
+    """
     assert (await browser.call("GET", "/health", X_Local_Token="wrong"))[0] == 403
     assert (await browser.call("POST", "/generate", {"prompt": "a"}, X_Local_Token=TOKEN))[0] == 202
 
 
 async def test_a_page_cannot_name_a_file_of_this_machine(browser):
+    """
+    A reference by path is a 422 for a logged-in page, and is taken from the token.
+    """
     body = {"prompt": "a fox", "references": [{"url": "https://x.example/a.png"}, {"path": "/etc/hostname"}]}
     status, answer = await browser.effect("/generate", body)
     assert status == 422
@@ -275,6 +347,9 @@ async def test_a_page_cannot_name_a_file_of_this_machine(browser):
 
 
 async def test_a_login_ends_after_twelve_hours(browser):
+    """
+    A cookie works up to the last second of its twelve hours, and then no more.
+    """
     await browser.served.clock.advance(LOGIN_SECONDS - 1)
     assert (await browser.call("GET", "/health"))[0] == 200
     await browser.served.clock.advance(1)
@@ -283,6 +358,9 @@ async def test_a_login_ends_after_twelve_hours(browser):
 
 @pytest.mark.parametrize("seconds", [-86_400.0, 3600.0, 10 * 365 * 86_400.0])
 async def test_setting_the_clock_neither_ends_nor_lengthens_anything(browser, seconds):
+    """
+    Codes and logins last by a clock that runs on evenly, however the date is set.
+    """
     code = await new_code(browser.served)
     browser.served.clock.jump(seconds)
     assert (await browser.call("GET", "/health"))[0] == 200
@@ -292,6 +370,9 @@ async def test_setting_the_clock_neither_ends_nor_lengthens_anything(browser, se
 
 
 def test_a_new_token_ends_every_login_and_code() -> None:
+    """
+    When the relay's token changes, codes and logins made under the old one are dead.
+    """
     tokens = ["one"]
     logins = Logins(lambda: tokens[-1], FakeClock(), cookie_name="c")
     code, cookie_and_key = logins.issue(), logins.enter(logins.issue())
@@ -304,6 +385,9 @@ def test_a_new_token_ends_every_login_and_code() -> None:
 
 
 def test_codes_and_logins_are_bounded_and_the_newest_are_kept() -> None:
+    """
+    Beyond the limit the oldest codes and logins are dropped.
+    """
     logins = Logins(lambda: "token", FakeClock(), cookie_name="c")
     codes = [logins.issue() for _ in range(MAX_CODES + 3)]
     assert [logins.is_live(code) for code in codes] == [False] * 3 + [True] * MAX_CODES
