@@ -75,6 +75,9 @@ def heads(port: int) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", heads(1))
 async def test_what_is_no_good_http_is_refused_and_closed(served, name):
+    """
+    Malformed, smuggled and endless messages each get a 4xx and the end, at little cost, with no task made.
+    """
     data = heads(served.port)[name]
     started = time.process_time()
     answer = await served.raw(data, seconds=4)
@@ -89,12 +92,18 @@ async def test_what_is_no_good_http_is_refused_and_closed(served, name):
 
 
 async def test_trace_is_not_served_and_gives_nothing_back(served):
+    """
+    TRACE is a 405 whose answer does not echo the token.
+    """
     answer = await served.raw((served.head("TRACE /health HTTP/1.1") + "\r\n").encode(), seconds=0.3)
     assert answer.startswith(b"HTTP/1.1 405 ")
     assert TOKEN.encode() not in answer
 
 
 async def test_a_refusal_of_the_parser_is_a_problem_with_the_security_headers(served):
+    """
+    Even what is no HTTP is answered with a problem, our headers and no server name.
+    """
     answer = await served.raw(b"hello\r\n\r\n")
     assert b"content-type: application/problem+json" in answer
     assert b"x-content-type-options: nosniff" in answer
@@ -103,6 +112,9 @@ async def test_a_refusal_of_the_parser_is_a_problem_with_the_security_headers(se
 
 
 async def test_trailers_are_never_heard_as_headers(served):
+    """
+    A token in the trailer of a body does not open the gate.
+    """
     body = b"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Local-Token: %s\r\n\r\n" % TOKEN.encode()
     head = b"POST /shutdown HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % served.port
     answer = await served.raw(head + body)
@@ -111,16 +123,25 @@ async def test_trailers_are_never_heard_as_headers(served):
 
 
 async def test_sixty_headers_are_fine(served):
+    """
+    A call with some fifty headers beside the usual ones is answered.
+    """
     headers = {f"X-{number}": "a" for number in range(50)}
     assert (await served.client.get("/health", headers=headers)).status_code == 200
 
 
 async def test_an_upgrade_without_a_body_is_answered_as_the_plain_call_it_is(served):
+    """
+    An offered upgrade is passed over, and the call is answered over HTTP/1.1.
+    """
     head = served.head() + "Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     assert (await served.raw(head.encode(), seconds=0.3)).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_pipelined_calls_are_answered_in_order(served):
+    """
+    Three calls in one packet get their three answers in the order of asking.
+    """
     head = served.head()
     last = served.head("GET /nowhere HTTP/1.1") + "Connection: close\r\n\r\n"
     answer = await served.raw((head + "\r\n" + head + "\r\n" + last).encode())
@@ -128,12 +149,18 @@ async def test_pipelined_calls_are_answered_in_order(served):
 
 
 async def test_a_call_after_a_refused_one_is_not_answered(served):
+    """
+    The gate's refusal closes the connection, whatever was sent behind it.
+    """
     bad = served.head(token=None) + "\r\n"
     answer = await served.raw((bad + served.head() + "\r\n").encode())
     assert answer.count(b"HTTP/1.1") == 1
 
 
 async def test_a_client_that_expects_to_be_asked_for_its_body_is_asked(served):
+    """
+    `Expect: 100-continue` is answered with a 100, and then the body is taken.
+    """
     head = served.head("POST /generate HTTP/1.1") + "Expect: 100-continue\r\nContent-Length: 14\r\n\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(head.encode())
@@ -145,11 +172,17 @@ async def test_a_client_that_expects_to_be_asked_for_its_body_is_asked(served):
 
 
 async def test_a_stranger_is_not_asked_for_a_body(served):
+    """
+    Without the token `Expect: 100-continue` gets the 403 and no 100.
+    """
     head = served.head("POST /generate HTTP/1.1", token=None) + "Expect: 100-continue\r\nContent-Length: 14\r\n\r\n"
     assert (await served.raw(head.encode())).startswith(b"HTTP/1.1 403 ")
 
 
 async def test_three_hundred_idle_sockets_keep_nobody_out(served):
+    """
+    With three hundred silent connections open a call is answered within a second.
+    """
     sockets = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(300)]
     started = time.perf_counter()
     assert (await served.client.get("/health")).status_code == 200
@@ -159,6 +192,9 @@ async def test_three_hundred_idle_sockets_keep_nobody_out(served):
 
 
 async def test_a_kept_connection_outlives_newer_ones_that_never_said_a_word(served):
+    """
+    Room is made by closing silent connections, not one that has been used.
+    """
     await served.client.get("/health")
     sockets = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
     await asyncio.sleep(0.05)
@@ -168,6 +204,9 @@ async def test_a_kept_connection_outlives_newer_ones_that_never_said_a_word(serv
 
 
 async def test_when_every_connection_is_at_work_one_more_is_told_to_come_back(served):
+    """
+    Beyond the limit of busy connections a call is a 503 with Retry-After.
+    """
     head = (served.head("GET /events HTTP/1.1") + "\r\n").encode()
     streams = []
     for _ in range(listener.MAX_CONNECTIONS):
@@ -193,6 +232,9 @@ class HastyProtocol(listener.BoundedProtocol):
 
 @pytest.mark.parametrize("said", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: x", b"\r\n", b"\r\n\r\n\r\n"])
 async def test_a_head_that_does_not_come_is_cut(relay: FakeRelay, said: bytes):
+    """
+    A connection whose request head is not whole in time is closed without a word.
+    """
     import uvicorn
 
     sock = listen()
@@ -210,6 +252,9 @@ async def test_a_head_that_does_not_come_is_cut(relay: FakeRelay, said: bytes):
 
 
 async def test_serving_ends_with_an_open_stream_and_frees_the_port(relay: FakeRelay):
+    """
+    A stop ends an open stream properly, and the port can be bound again.
+    """
     sock = listen()
     port = sock.getsockname()[1]
     stop, ready = asyncio.Event(), asyncio.Event()
