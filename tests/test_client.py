@@ -141,6 +141,9 @@ def names(directory: Path) -> list[str]:
 
 
 def test_a_beacon_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """
+    A written relay.json reads back equal, is private, and leaves no draft beside it.
+    """
     write_beacon(tmp_path, beacon(61000))
     assert read_beacon(tmp_path) == beacon(61000)
     assert (tmp_path / "relay.json").stat().st_mode & 0o777 == 0o600
@@ -165,6 +168,9 @@ def test_a_beacon_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_beacon_with_a_wrong_field_is_passed_over(tmp_path: Path, change: dict[str, Any]) -> None:
+    """
+    One field of a wrong type, range or form makes the whole file count as none.
+    """
     write_beacon(tmp_path, beacon(61000))
     path = tmp_path / "relay.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
@@ -173,6 +179,9 @@ def test_a_beacon_with_a_wrong_field_is_passed_over(tmp_path: Path, change: dict
 
 @pytest.mark.parametrize("data", [b"", b"\x00\xff", b"[]", b"null", b"{", b'"x"', b"[" * 10000, b"{}" + b" " * 20000])
 def test_garbage_is_no_beacon(tmp_path: Path, data: bytes) -> None:
+    """
+    Empty, foreign, deep and overlong content counts as no relay.json, and raises nothing.
+    """
     path = tmp_path / "relay.json"
     path.write_bytes(data)
     path.chmod(0o600)
@@ -180,12 +189,18 @@ def test_garbage_is_no_beacon(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_beacon_that_others_can_read_is_passed_over(tmp_path: Path) -> None:
+    """
+    A relay.json that group or others may read is not trusted.
+    """
     write_beacon(tmp_path, beacon(61000))
     (tmp_path / "relay.json").chmod(0o644)
     assert read_beacon(tmp_path) is None
 
 
 def test_a_link_a_fifo_or_a_directory_is_no_beacon(tmp_path: Path) -> None:
+    """
+    What is no regular file in relay.json's place counts as none, and is not waited on.
+    """
     write_beacon(tmp_path, beacon(61000))
     other = tmp_path / "other"
     other.mkdir()
@@ -200,6 +215,9 @@ def test_a_link_a_fifo_or_a_directory_is_no_beacon(tmp_path: Path) -> None:
 
 
 def test_only_its_own_beacon_is_removed(tmp_path: Path) -> None:
+    """
+    A relay that leaves removes relay.json only while it names its own instance.
+    """
     write_beacon(tmp_path, replace(beacon(61000), instance="newer"))
     remove_beacon(tmp_path, INSTANCE)
     assert read_beacon(tmp_path) is not None
@@ -211,6 +229,9 @@ def test_only_its_own_beacon_is_removed(tmp_path: Path) -> None:
 
 
 async def test_without_a_relay_it_says_how_to_start_one(tmp_path: Path) -> None:
+    """
+    With nothing to connect to, the error's hint is the command that starts a relay.
+    """
     with pytest.raises(RelayUnavailable) as caught:
         async with open_client(tmp_path, start=False):
             pass
@@ -231,6 +252,9 @@ async def test_without_a_relay_it_says_how_to_start_one(tmp_path: Path) -> None:
     ],
 )
 async def test_a_stranger_on_the_port_gets_neither_token_nor_prompt(tmp_path: Path, reply: bytes) -> None:
+    """
+    A listener that does not prove itself hears the proof's question and nothing more.
+    """
     heard = bytearray()
 
     async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -250,6 +274,9 @@ async def test_a_stranger_on_the_port_gets_neither_token_nor_prompt(tmp_path: Pa
 
 
 async def test_an_answer_replayed_from_another_nonce_proves_nothing() -> None:
+    """
+    A true server's proof for an older nonce is refused.
+    """
     port = 0
 
     async def replay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -267,6 +294,10 @@ async def test_an_answer_replayed_from_another_nonce_proves_nothing() -> None:
 
 
 async def test_a_connection_that_met_itself_is_nobody() -> None:
+    """
+    A socket that was connected to itself is refused before anything is said.
+    """
+
     class Mirror(httpcore2.AsyncNetworkBackend):
         """
         What a connect to an unused port of the ephemeral range can come to.
@@ -297,6 +328,9 @@ async def test_a_connection_that_met_itself_is_nobody() -> None:
 
 
 async def test_every_connection_is_proved_before_the_token_goes_over_it(tmp_path: Path) -> None:
+    """
+    Calls at once all carry token and app name, over connections proved before.
+    """
     async with relay_and_client(tmp_path, lambda *_: answer(told())) as (relay, client):
         await asyncio.gather(*(client.task("t1") for _ in range(8)))
         assert relay.proofs >= 1
@@ -308,6 +342,9 @@ async def test_every_connection_is_proved_before_the_token_goes_over_it(tmp_path
 
 
 async def test_a_submit_carries_a_key_and_survives_a_lost_answer(tmp_path: Path) -> None:
+    """
+    A submit whose answer is lost is sent again under the same Idempotency-Key.
+    """
     answers: list[Answer | None] = [None, answer(told("queued", deduped=True), 202)]
     async with relay_and_client(tmp_path, lambda *_: answers.pop(0)) as (relay, client):
         task = await client.generate(Request(prompt="a fox", duration=5))
@@ -319,12 +356,18 @@ async def test_a_submit_carries_a_key_and_survives_a_lost_answer(tmp_path: Path)
 
 
 async def test_a_relay_that_is_leaving_is_not_the_last_word(tmp_path: Path) -> None:
+    """
+    A submit that meets a relay shutting down is tried again and taken.
+    """
     answers = [answer({"code": "shutting_down", "detail": "later", "status": 503}, 503), answer(told("queued"), 202)]
     async with relay_and_client(tmp_path, lambda *_: answers.pop(0)) as (_, client):
         assert (await client.generate(Request(prompt="a fox"))).state is State.QUEUED
 
 
 async def test_what_cannot_be_repeated_is_not(tmp_path: Path) -> None:
+    """
+    A resolve whose connection breaks is an error, and was sent once.
+    """
     async with relay_and_client(tmp_path, lambda *_: None) as (relay, client):
         with pytest.raises(RelayUnavailable, match="broke off"):
             await client.resolve("t1", Resolution.RETRY)
@@ -332,6 +375,9 @@ async def test_what_cannot_be_repeated_is_not(tmp_path: Path) -> None:
 
 
 async def test_a_relay_that_keeps_breaking_off_is_given_up(tmp_path: Path) -> None:
+    """
+    A look that breaks off four times ends as a relay that cannot be reached.
+    """
     async with relay_and_client(tmp_path, lambda *_: None) as (relay, client):
         with pytest.raises(RelayUnavailable, match="cannot be reached"):
             await client.task("t1")
@@ -339,6 +385,9 @@ async def test_a_relay_that_keeps_breaking_off_is_given_up(tmp_path: Path) -> No
 
 
 async def test_ids_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:
+    """
+    Slashes, dots and questions in a task's id are escaped in the address.
+    """
     async with relay_and_client(tmp_path, lambda *_: answer(told())) as (relay, client):
         await client.task("../../stats?x=1")
     assert relay.calls[0][1] == "/task/..%2F..%2Fstats%3Fx%3D1"
@@ -357,6 +406,9 @@ async def test_ids_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:
     ],
 )
 def test_a_problem_becomes_the_error_of_its_code(code: str, kind: type[VidrelayError]) -> None:
+    """
+    A known code is raised as its own class, an unknown one as the base, with all it says.
+    """
     body = {"code": code, "title": "T", "detail": "what is wrong", "status": 422, "retryable": True}
     error = error_from(422, json.dumps(body).encode())
     assert type(error) is kind
@@ -367,14 +419,23 @@ def test_a_problem_becomes_the_error_of_its_code(code: str, kind: type[VidrelayE
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b"\xff"])
 def test_an_answer_that_is_no_problem_is_told_as_such(body: bytes) -> None:
+    """
+    A 500 that is no problem means that no proper relay is there.
+    """
     assert isinstance(error_from(500, body), RelayUnavailable)
 
 
 def test_a_refused_token_means_that_no_relay_can_be_reached() -> None:
+    """
+    A 403 is raised as RelayUnavailable.
+    """
     assert isinstance(error_from(403, b'{"code": "forbidden"}'), RelayUnavailable)
 
 
 def test_a_task_is_read_whole() -> None:
+    """
+    Each part of a task's JSON stands in the view in its own type.
+    """
     view = task_view(
         told(
             remoteState="working",
@@ -400,6 +461,9 @@ def test_a_task_is_read_whole() -> None:
 
 
 def test_a_newer_relays_words_are_passed_over() -> None:
+    """
+    Words and fields unknown to this client are left out of the view and kept in its JSON.
+    """
     view = task_view(told(remoteState="teleporting", cancel={"outcome": "undone"}, eta="soon", unheard=1))
     assert (view.remote_state, view.cancel, view.eta) == (None, None, None)
     assert view.json["unheard"] == 1
@@ -407,6 +471,9 @@ def test_a_newer_relays_words_are_passed_over() -> None:
 
 @pytest.mark.parametrize("wrong", [{}, {"taskId": 5, "state": "done"}, {"taskId": "t", "state": "melted"}])
 def test_what_is_no_task_is_refused(wrong: dict[str, Any]) -> None:
+    """
+    JSON without a task's id or a known state is an error that says so.
+    """
     with pytest.raises(VidrelayError, match="not a task"):
         task_view(wrong)
 
@@ -421,6 +488,9 @@ def stream(*frames: bytes) -> Answer:
 
 
 async def test_events_go_on_where_a_broken_stream_left_off(tmp_path: Path) -> None:
+    """
+    A broken stream is asked for again after the last id, and each event is told once.
+    """
     streams = [
         frame(7, "submitting") + b": beat\n\n" + frame(8, "running") + frame(None, "running"),
         b"event: reset\ndata: {}\n\n" + frame(9, "done"),
@@ -452,11 +522,18 @@ async def test_the_events_of_one_task_end_with_its_last(tmp_path: Path) -> None:
 
 
 async def test_events_end_where_the_last_one_is_known_already(tmp_path: Path) -> None:
+    """
+    A 204 ends the events without a single one.
+    """
     async with relay_and_client(tmp_path, lambda *_: (204, {}, b"")) as (_, client):
         assert [event async for event in client.events(task_id="t1", after="9")] == []
 
 
 async def test_blocking_events_end_too(tmp_path: Path) -> None:
+    """
+    The blocking client's events of a task end with its last as the async ones do.
+    """
+
     def follow() -> list[str | None]:
         with BlockingClient(tmp_path, start=False) as client:
             return [event.id for event in client.events(task_id="t1")]
@@ -469,6 +546,10 @@ async def test_blocking_events_end_too(tmp_path: Path) -> None:
 
 
 async def test_a_result_is_saved_whole(tmp_path: Path) -> None:
+    """
+    A saved result replaces an older file of that name and leaves no draft.
+    """
+
     def reply(method: str, path: str, *_: Any) -> Answer:
         return answer(done_task()) if "result" not in path else (200, {"ETag": '"x"'}, CLIP)
 
@@ -481,6 +562,9 @@ async def test_a_result_is_saved_whole(tmp_path: Path) -> None:
 
 
 async def test_a_broken_download_goes_on_where_it_was(tmp_path: Path) -> None:
+    """
+    The rest of a download is asked for under the file's hash and joined.
+    """
     pieces = [CLIP[:5000], CLIP[5000:]]
 
     def reply(method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
@@ -499,6 +583,10 @@ async def test_a_broken_download_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 async def test_wrong_bytes_never_get_the_name(tmp_path: Path) -> None:
+    """
+    Bytes of another hash are bad media, and no file is left.
+    """
+
     def reply(method: str, path: str, *_: Any) -> Answer:
         return answer(done_task()) if "result" not in path else (200, {}, b"x" * len(CLIP))
 
@@ -509,6 +597,9 @@ async def test_wrong_bytes_never_get_the_name(tmp_path: Path) -> None:
 
 
 async def test_only_a_done_task_is_saved(tmp_path: Path) -> None:
+    """
+    Saving the result of a task that is still running is refused as the wrong state.
+    """
     async with relay_and_client(tmp_path, lambda *_: answer(told())) as (_, client):
         with pytest.raises(WrongState):
             await client.save_result("t1", tmp_path / "clip.mp4")
@@ -518,6 +609,9 @@ async def test_only_a_done_task_is_saved(tmp_path: Path) -> None:
 
 
 def test_the_public_names_are_all_there() -> None:
+    """
+    Each name in `__all__` can be had from the package, and any other raises AttributeError.
+    """
     for name in vidrelay.__all__:
         assert getattr(vidrelay, name) is not None
     with pytest.raises(AttributeError):
@@ -525,6 +619,9 @@ def test_the_public_names_are_all_there() -> None:
 
 
 def test_the_blocking_face_has_every_call_of_the_async_one() -> None:
+    """
+    Both clients have the same public calls, but for those that open and close.
+    """
     calls = {name for name in vars(Client) if not name.startswith("_")}
     apart = {"aclose", "connect", "url", "beacon"}
     assert calls - apart == {name for name in vars(BlockingClient) if not name.startswith("_")}
