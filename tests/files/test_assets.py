@@ -66,6 +66,9 @@ def left_in(assets_dir):
 
 
 async def test_a_picture_is_kept_under_the_hash_of_its_bytes(assets, state, book, tmp_path):
+    """
+    Id and file name are the hash, size and type are measured, and the record is written.
+    """
     content = picture(tmp_path / "a.png").read_bytes()
 
     asset = await assets.put(pieces(content))
@@ -80,6 +83,9 @@ async def test_a_picture_is_kept_under_the_hash_of_its_bytes(assets, state, book
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
 async def test_nobody_else_may_read_it(assets, state, tmp_path):
+    """
+    Under a umask of 0 the folder is 0700 and the picture 0600.
+    """
     before = os.umask(0)
     try:
         asset = await assets.put(pieces(picture(tmp_path / "a.png").read_bytes()))
@@ -91,6 +97,9 @@ async def test_nobody_else_may_read_it(assets, state, tmp_path):
 
 
 async def test_the_same_bytes_are_not_decoded_again(assets, state, book, tmp_path):
+    """
+    A picture that is known keeps the identity it was recorded with.
+    """
     content = picture(tmp_path / "a.png").read_bytes()
     first = await assets.put(pieces(content))
     # Were it measured again, its identity would be the true one.
@@ -102,6 +111,9 @@ async def test_the_same_bytes_are_not_decoded_again(assets, state, book, tmp_pat
 
 
 async def test_a_known_picture_whose_file_is_gone_comes_back_with_its_bytes(assets, tmp_path):
+    """
+    A record without its file is an unknown asset until the same bytes are put again.
+    """
     content = picture(tmp_path / "a.png").read_bytes()
     first = await assets.put(pieces(content))
     assets.location(first.id).unlink()
@@ -114,6 +126,9 @@ async def test_a_known_picture_whose_file_is_gone_comes_back_with_its_bytes(asse
 
 
 async def test_copies_that_differ_in_metadata_only_share_their_pixels(assets, tmp_path):
+    """
+    Two files of one picture have two ids and one identity of pixels.
+    """
     exif = Image.Exif()
     exif[0x010F] = "Camera"
     one = await assets.put(pieces(picture(tmp_path / "a.jpg").read_bytes()))
@@ -135,6 +150,9 @@ async def test_copies_that_differ_in_metadata_only_share_their_pixels(assets, tm
     ],
 )
 async def test_what_is_no_picture_is_refused_and_nothing_is_left(assets, state, content):
+    """
+    Empty, foreign and half-begun content is unsupported and leaves no file.
+    """
     with pytest.raises(UnsupportedMedia):
         await assets.put(pieces(content))
 
@@ -142,6 +160,9 @@ async def test_what_is_no_picture_is_refused_and_nothing_is_left(assets, state, 
 
 
 async def test_a_stream_of_the_wrong_kind_is_refused_at_its_head(assets):
+    """
+    An endless stream that is no picture is refused after a few chunks.
+    """
     taken = 0
 
     async def endless():
@@ -157,6 +178,9 @@ async def test_a_stream_of_the_wrong_kind_is_refused_at_its_head(assets):
 
 
 async def test_a_stream_that_is_too_long_is_cut_off_and_nothing_is_left(state, book, tmp_path):
+    """
+    A picture a byte over the limit is too large and leaves no file.
+    """
     content = picture(tmp_path / "a.png").read_bytes()
     assets = LocalAssets(state / "assets", book, limits=ImageLimits(max_bytes=len(content) - 1))
 
@@ -167,6 +191,10 @@ async def test_a_stream_that_is_too_long_is_cut_off_and_nothing_is_left(state, b
 
 
 async def test_a_stream_that_breaks_off_leaves_nothing(assets, state):
+    """
+    The stream's own error comes out, and no part is left.
+    """
+
     async def broken():
         yield b"\x89PNG\r\n\x1a\n" + b"\0" * 2_000_000
         raise ConnectionResetError
@@ -178,6 +206,9 @@ async def test_a_stream_that_breaks_off_leaves_nothing(assets, state):
 
 
 async def test_a_full_disk_is_said(state, book, tmp_path):
+    """
+    Without room for a picture DiskFull is raised and nothing is written.
+    """
     assets = LocalAssets(state / "assets", book, has_room=lambda _: False)
 
     with pytest.raises(DiskFull):
@@ -187,6 +218,9 @@ async def test_a_full_disk_is_said(state, book, tmp_path):
 
 
 async def test_a_truncated_picture_is_refused(assets, state, tmp_path):
+    """
+    A picture that lacks its end is unsupported and leaves no file.
+    """
     content = picture(tmp_path / "a.png", (300, 300)).read_bytes()
 
     with pytest.raises(UnsupportedMedia):
@@ -213,6 +247,9 @@ def bomb(width, height, rows=b""):
     ],
 )
 async def test_a_bomb_does_not_grow_the_relay(assets, content, error):
+    """
+    A huge picture, claimed or real, adds less than 20 MB to this process.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     if error:
@@ -225,6 +262,9 @@ async def test_a_bomb_does_not_grow_the_relay(assets, content, error):
 
 
 async def test_the_loop_goes_on_while_a_picture_is_decoded(assets, tmp_path):
+    """
+    While a large picture is taken in the event loop is hardly ever late.
+    """
     content = picture(tmp_path / "a.png", (3000, 2000)).read_bytes()
     loop, lags = asyncio.get_running_loop(), []
 
@@ -243,6 +283,9 @@ async def test_the_loop_goes_on_while_a_picture_is_decoded(assets, tmp_path):
 
 
 async def test_a_file_of_the_users_is_taken_in(assets, tmp_path):
+    """
+    A file that is named by its absolute path is read into the assets whole.
+    """
     path = picture(tmp_path / "a.webp")
 
     asset = await assets.put_path(str(path))
@@ -287,6 +330,9 @@ def refused_paths(tmp_path, state):
     ],
 )  # fmt: skip
 async def test_a_path_that_must_not_be_read_is_refused(assets, tmp_path, state, book, which):
+    """
+    Links, devices, missing or odd paths and the relay's own files are refused as references.
+    """
     path = refused_paths(tmp_path, state)[which]
 
     with pytest.raises(InvalidRequest) as refused:
@@ -298,6 +344,9 @@ async def test_a_path_that_must_not_be_read_is_refused(assets, tmp_path, state, 
 
 
 async def test_a_key_file_is_refused(state, book, tmp_path):
+    """
+    A file that was named as forbidden is not taken in, though it be a picture.
+    """
     key = picture(tmp_path / "key.png")
     assets = LocalAssets(state / "assets", book, forbidden=(state, key))
 
@@ -306,12 +355,18 @@ async def test_a_key_file_is_refused(state, book, tmp_path):
 
 
 async def test_a_picture_that_the_rule_takes_is_sent_as_it_is(assets, tmp_path):
+    """
+    A picture within the provider's rule is used itself, and no copy is made.
+    """
     asset = await assets.put_path(str(picture(tmp_path / "a.png")))
 
     assert await assets.fitted(asset, PictureRule(max_edge=60)) is asset
 
 
 async def test_one_that_is_too_large_is_sent_as_a_copy_with_its_own_pixels(assets, tmp_path):
+    """
+    A smaller copy has an id of its own and the original's identity.
+    """
     asset = await assets.put_path(str(picture(tmp_path / "a.png")))
 
     copy = await assets.fitted(asset, PictureRule(max_edge=30))
@@ -324,6 +379,9 @@ async def test_one_that_is_too_large_is_sent_as_a_copy_with_its_own_pixels(asset
 
 
 async def test_a_copy_is_made_once_and_found_again_after_a_restart(assets, state, book, tmp_path):
+    """
+    The same rule gives the same copy in a later life, and its file is not written again.
+    """
     rule = PictureRule(max_edge=30)
     asset = await assets.put_path(str(picture(tmp_path / "a.png")))
     copy = await assets.fitted(asset, rule)
@@ -336,6 +394,9 @@ async def test_a_copy_is_made_once_and_found_again_after_a_restart(assets, state
 
 
 async def test_what_an_earlier_life_left_half_taken_in_is_deleted(assets, state, tmp_path):
+    """
+    A part left by a killed relay is gone after the first picture is taken in.
+    """
     (state / "assets").mkdir()
     (state / "assets" / "tmpabc.part").write_bytes(b"half")
 
@@ -346,6 +407,9 @@ async def test_what_an_earlier_life_left_half_taken_in_is_deleted(assets, state,
 
 @pytest.mark.parametrize("asset_id", ["", "sha256:", "sha256:../../etc/passwd", "sha256:" + "A" * 64, "x" * 71])
 def test_an_id_that_is_none_names_no_file(assets, asset_id):
+    """
+    An id that is not our prefix and 64 small hexadecimal digits is an unknown asset.
+    """
     with pytest.raises(UnknownAsset):
         assets.location(asset_id)
 
@@ -362,4 +426,7 @@ def test_an_id_that_is_none_names_no_file(assets, asset_id):
     ],
 )
 def test_a_kind_is_told_by_its_first_bytes(head, media_type):
+    """
+    PNG, JPEG and WebP are told by their first bytes, and anything else is none of them.
+    """
     assert sniff(head) == media_type
