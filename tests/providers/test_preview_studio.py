@@ -82,6 +82,9 @@ async def until(studio, status, url=JOB):
 
 @pytest.mark.process
 async def test_a_job_becomes_a_clip_that_can_be_fetched_once(open_studio, tmp_path):
+    """
+    A real rendering is fetched as an MP4 of its told length, after which the job is forgotten.
+    """
     studio = open_studio(command=None)
 
     created, _ = await told(studio, "PUT", body=WORDS)
@@ -98,6 +101,9 @@ async def test_a_job_becomes_a_clip_that_can_be_fetched_once(open_studio, tmp_pa
 
 @pytest.mark.process
 async def test_the_same_put_again_is_the_same_job_and_another_one_is_refused(open_studio):
+    """
+    A repeated PUT finds its job, and other words under the same id are a conflict.
+    """
     studio = open_studio()
 
     first, _ = await told(studio, "PUT", body=WORDS)
@@ -109,6 +115,9 @@ async def test_the_same_put_again_is_the_same_job_and_another_one_is_refused(ope
 
 @pytest.mark.process
 async def test_its_stages_are_paced_so_that_they_can_be_watched(open_studio):
+    """
+    A job waits and works for at least its pace, with place, progress and time left told.
+    """
     clock = FakeClock()
     studio = open_studio(clock, pace=Pace(queue_seconds=1.5, min_execute_seconds=4))
 
@@ -133,6 +142,9 @@ async def test_its_stages_are_paced_so_that_they_can_be_watched(open_studio):
 
 @pytest.mark.process
 async def test_no_more_jobs_than_slots_are_at_work(open_studio):
+    """
+    Jobs beyond the slots wait with their places, and the next begins when one is cancelled.
+    """
     studio = open_studio(code=STUCK, slots=1)
     second, third = JOB + "-b", JOB + "-c"
 
@@ -148,6 +160,9 @@ async def test_no_more_jobs_than_slots_are_at_work(open_studio):
 
 @pytest.mark.process
 async def test_a_cancel_kills_the_child_and_deletes_what_it_made(open_studio, tmp_path):
+    """
+    After a cancel the process, the job and its files are gone.
+    """
     pids = tmp_path / "pid"
     studio = open_studio(code=f"import os; open({str(pids)!r},'w').write(str(os.getpid())); {STUCK}")
 
@@ -164,6 +179,9 @@ async def test_a_cancel_kills_the_child_and_deletes_what_it_made(open_studio, tm
 
 @pytest.mark.process
 async def test_a_cancel_after_the_end_is_too_late(open_studio):
+    """
+    Cancelling a job that is done is a conflict.
+    """
     studio = open_studio()
 
     await told(studio, "PUT", body=WORDS)
@@ -175,6 +193,9 @@ async def test_a_cancel_after_the_end_is_too_late(open_studio):
 @pytest.mark.process
 @pytest.mark.parametrize(("code", "why"), [(BROKEN, "no encoder"), (CRASHED, "status -6")])
 async def test_a_job_that_cannot_be_rendered_says_why_and_is_forgotten(open_studio, code, why):
+    """
+    A failure tells the renderer's reason once, and the job is unknown after that.
+    """
     studio = open_studio(code=code)
 
     await told(studio, "PUT", body=WORDS)
@@ -186,6 +207,9 @@ async def test_a_job_that_cannot_be_rendered_says_why_and_is_forgotten(open_stud
 
 @pytest.mark.process
 async def test_a_fetch_goes_on_where_it_broke_off(open_studio):
+    """
+    A range under the clip's tag gives the rest, also after an answer that was not read.
+    """
     studio = open_studio()
     await told(studio, "PUT", body=WORDS)
     await until(studio, "done")
@@ -205,6 +229,9 @@ async def test_a_fetch_goes_on_where_it_broke_off(open_studio):
     ("headers", "status"), [({"Range": "bytes=4000-"}, 416), ({"Range": "bytes=2-", "If-Range": '"other"'}, 200)]
 )
 async def test_a_range_that_does_not_fit_is_not_served(open_studio, headers, status):
+    """
+    A range beyond the end is a 416, and one under another tag gets the whole clip.
+    """
     studio = open_studio()
     await told(studio, "PUT", body=WORDS)
     await until(studio, "done")
@@ -214,6 +241,9 @@ async def test_a_range_that_does_not_fit_is_not_served(open_studio, headers, sta
 
 @pytest.mark.process
 async def test_a_new_studio_has_forgotten_the_old_ones_jobs_and_deleted_their_clips(open_studio, tmp_path):
+    """
+    A new life knows no old job and deletes old clips, and no other file.
+    """
     old = open_studio()
     await told(old, "PUT", body=WORDS)
     await until(old, "done")
@@ -230,6 +260,9 @@ async def test_a_new_studio_has_forgotten_the_old_ones_jobs_and_deleted_their_cl
 
 @pytest.mark.process
 async def test_closing_ends_every_child(open_studio, tmp_path):
+    """
+    Closing the studio forgets jobs at work and removes their files.
+    """
     studio = open_studio(code=STUCK)
     await told(studio, "PUT", body=WORDS)
     await until(studio, "rendering")
@@ -242,6 +275,9 @@ async def test_closing_ends_every_child(open_studio, tmp_path):
 
 @pytest.mark.process
 async def test_keys_in_the_environment_do_not_reach_the_child(open_studio, monkeypatch):
+    """
+    A provider's key in our environment is not in the renderer's.
+    """
     monkeypatch.setenv("FAL_KEY", "canary")
     studio = open_studio(code="import json,os; print(json.dumps({'error': str('FAL_KEY' in os.environ)})); exit(1)")
 
@@ -252,6 +288,9 @@ async def test_keys_in_the_environment_do_not_reach_the_child(open_studio, monke
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
 async def test_its_directory_is_the_users_alone(open_studio, tmp_path):
+    """
+    The studio's folder has mode 0700.
+    """
     await told(open_studio())
 
     assert stat.S_IMODE((tmp_path / "preview").stat().st_mode) == 0o700
@@ -259,6 +298,9 @@ async def test_its_directory_is_the_users_alone(open_studio, tmp_path):
 
 @pytest.mark.parametrize("body", [[], {}, WORDS | {"resolution": 7}, WORDS | {"references": ["x"]}, "text"])
 async def test_words_that_are_none_of_its_own_are_refused(open_studio, body):
+    """
+    A body that is no proper job is a 422.
+    """
     assert (await told(open_studio(), "PUT", body=body))[0] == 422
 
 
@@ -266,13 +308,22 @@ async def test_words_that_are_none_of_its_own_are_refused(open_studio, body):
     "url", [JOB + "/../x", "preview://local/jobs/", "preview://local/jobs/a.b", "preview://local/"]
 )
 async def test_an_odd_address_names_nothing(open_studio, url):
+    """
+    A PUT to an address that is no job's is a 404.
+    """
     assert (await told(open_studio(), "PUT", url, WORDS))[0] == 404
 
 
 async def test_it_reaches_nothing_but_itself(open_studio):
+    """
+    An address outside the studio is refused as the gate refuses it.
+    """
     with pytest.raises(OutboundRefused):
         await told(open_studio(), url="http://127.0.0.1/")
 
 
 async def test_it_tells_how_many_jobs_it_does_at_once(open_studio):
+    """
+    `/limits` answers with the number of slots.
+    """
     assert await told(open_studio(slots=3), url="preview://local/limits") == (200, {"slots": 3})
