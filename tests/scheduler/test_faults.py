@@ -20,8 +20,10 @@ async def test_a_create_that_was_never_sent_is_sent_again(bench):
         task = await bench.submit()
         assert (await bench.relay.get(task.id)).state is State.QUEUED
         done = await bench.until(task.id, State.DONE)
+        counters = await bench.store.counters()
     assert len(bench.provider.creates) == 1
     assert done.attempts == 3
+    assert (counters["createAttempts"], counters["retries"]) == (3, 2)
 
 
 async def test_a_create_that_is_sent_again_bears_its_first_key(bench):
@@ -51,7 +53,7 @@ async def test_a_lost_answer_is_never_followed_by_a_second_create(bench, fault):
 
 async def test_a_lost_create_is_found_in_the_providers_list(bench):
     """A job that arrived is adopted, and the task ends done with one create."""
-    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST, can_list=True)
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST)
     bench.provider.arm("create", "lost_after")
     async with bench.running():
         task = await bench.submit()
@@ -64,7 +66,7 @@ async def test_a_lost_create_is_found_in_the_providers_list(bench):
 
 async def test_two_equal_lost_creates_are_left_to_a_person(bench):
     """One job and two tasks that may own it: neither takes it by itself."""
-    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST, can_list=True)
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST)
     bench.provider.arm("create", "lost_after", "lost_before")
     async with bench.running():
         first = await bench.submit()
@@ -81,6 +83,19 @@ async def test_two_equal_lost_creates_are_left_to_a_person(bench):
             await bench.relay.resolve(second.id, Resolution.ADOPT, remote_id="../job")
         await bench.relay.resolve(second.id, Resolution.ABANDON)
         assert (await bench.relay.get(second.id)).state is State.CANCELLED
+
+
+async def test_a_mistyped_adoption_is_refused_and_changes_nothing(bench):
+    """A job that the provider does not know cannot be adopted; the person can try again."""
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        task = await bench.submit()
+        with pytest.raises(InvalidRequest):
+            await bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-77")
+        assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
+        await bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-1")
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 1
 
 
 async def test_a_retry_is_sent_only_because_a_person_says_so(bench):

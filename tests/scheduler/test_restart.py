@@ -28,7 +28,7 @@ async def test_queued_tasks_keep_their_place_over_a_kill(bench):
 @pytest.mark.parametrize("dedupe", [Dedupe.NONE, Dedupe.LIST])
 async def test_a_kill_during_the_create_call_makes_no_second_one(bench, dedupe):
     """The answer was on its way: where the provider lists its jobs it is found again, else the user decides."""
-    bench.adapter = ToyAdapter(dedupe=dedupe, can_list=dedupe is Dedupe.LIST)
+    bench.adapter = ToyAdapter(dedupe=dedupe)
     bench.provider.create_seconds = 5
     async with bench.running(kill=True):
         task = await bench.submit()

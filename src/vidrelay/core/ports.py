@@ -84,13 +84,11 @@ class Traits:
 
     dedupe: Dedupe = Dedupe.NONE
     can_cancel: bool = False
-    can_list: bool = False
     poll_floor: float = 1.0
     longest_run: timedelta = timedelta(minutes=30)
     hosts: tuple[str, ...] = ()
     irrelevant: frozenset[str] = frozenset()
     prompts: frozenset[str] = frozenset({"prompt", "negative_prompt"})
-    list_is_complete: bool = False
     pictures: PictureRule | None = None
 
 

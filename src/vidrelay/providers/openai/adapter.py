@@ -71,7 +71,6 @@ class OpenAiAdapter:
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=self._dialect in (Dialect.AUTO, Dialect.VLLM_OMNI),
-            can_list=True,
             poll_floor=0.0 if _is_loopback(parts.hostname) else 1.0,
             hosts=_hosts(base_url),
             irrelevant=words.IRRELEVANT,
