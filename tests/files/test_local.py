@@ -161,6 +161,9 @@ async def test_a_link_in_the_place_of_a_part_is_not_followed(files: LocalFiles, 
 
 
 async def test_a_link_in_the_place_of_a_folder_is_replaced(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    A link where a result's folder belongs makes way for one, and nothing is written behind it.
+    """
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     root.mkdir()
@@ -170,6 +173,9 @@ async def test_a_link_in_the_place_of_a_folder_is_replaced(files: LocalFiles, ro
 
 
 async def test_a_link_in_the_place_of_the_cache_is_refused(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    A link where the whole cache belongs fails the save as a full disk, and nothing is written behind it.
+    """
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     root.symlink_to(elsewhere)
