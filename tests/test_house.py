@@ -97,6 +97,33 @@ def test_every_room_says_what_it_is_for(room: Path) -> None:
         assert "import" in said
 
 
+def is_sentence(said: str | None, name: str) -> bool:
+    """
+    Whether a docstring begins with a sentence that says more than the test's name.
+    """
+    first = (said or "").split("\n\n")[0]
+    return first.endswith(".") and re.sub(r"\W+", "_", first.lower()).strip("_") != name.removeprefix("test_")
+
+
+def test_every_test_says_in_a_sentence_what_it_holds() -> None:
+    """
+    The docstring of a test function begins with a sentence that is not its name over again.
+    """
+    tests = [
+        (path, node)
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    silent = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path, node in tests
+        if not is_sentence(ast.get_docstring(node), node.name)
+    ]
+    assert len(tests) > 1000
+    assert silent == []
+
+
 def test_no_room_or_module_is_a_cupboard() -> None:
     """
     A name says what is inside.
