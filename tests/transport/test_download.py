@@ -38,6 +38,26 @@ NAME = ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=0)
 FILE = movie(3_000_000)
 
 
+class Counted:
+    """
+    An answer that tells the bench how much of it was taken in.
+    """
+
+    def __init__(self, reply: Reply, bench: "Bench") -> None:
+        self._reply = reply
+        self._bench = bench
+        self.status = reply.status
+        self.headers = reply.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self._reply.chunks():
+            yield chunk
+            self._bench.counted += len(chunk)
+
+    async def read(self) -> bytes:
+        return await self._reply.read()
+
+
 class Bench:
     """
     A downloader over a real transport, with a cache of its own.
@@ -48,19 +68,25 @@ class Bench:
         self.files = LocalFiles(self.root)
         self.clock = FakeClock()
         self.counted = 0
+        self._transport = transport
         self.downloader = HttpDownloader(
-            transport,
+            self,
             self.files,
             self.clock,
             **({"slots": asyncio.Semaphore(2), "has_room": lambda _size: True} | settings),
         )
 
-    def count(self, size_bytes: int) -> None:
-        self.counted += size_bytes
+    @asynccontextmanager
+    async def send(self, request: HttpRequest, *, timeout: float) -> AsyncIterator[Reply]:
+        """
+        The transport's answer, with the bytes counted that are taken from it.
+        """
+        async with self._transport.send(request, timeout=timeout) as reply:
+            yield Counted(reply, self)
 
     async def fetch(self, url: str, *, name: ResultName = NAME, **headers: str) -> FileRef:
         request = HttpRequest(method="GET", url=url, headers=headers)
-        return await self.downloader.fetch(request, name, progress=self.count)
+        return await self.downloader.fetch(request, name)
 
     def names(self) -> list[str]:
         return sorted(path.name for path in self.root.rglob("*") if path.is_file())

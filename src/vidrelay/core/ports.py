@@ -320,10 +320,9 @@ class Downloader(Protocol):
     Fetches one result into the cache: streamed, resumed, checked, complete before its name exists (port Downloader).
     """
 
-    async def fetch(self, request: HttpRequest, name: ResultName, *, progress: Callable[[int], None]) -> FileRef:
+    async def fetch(self, request: HttpRequest, name: ResultName) -> FileRef:
         """
-        Fetch the file; `progress` is told the count of each chunk's bytes. A broken fetch can be called again and
-        goes on where it was.
+        Fetch the file. A broken fetch can be called again and goes on where it was.
 
         Raises:
             DeadAddress: The address answers 401, 403, 404 or 410.

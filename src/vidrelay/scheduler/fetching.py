@@ -31,7 +31,7 @@ class Fetcher:
         Fetch every file of the task; returns when to look at it again. Trouble on the way never fails a paid task.
         """
         try:
-            files = await self._fetch(task, track, account)
+            files = await self._fetch(task, account)
         except DeadAddress as dead:
             return await self._renew(task, track, dead.message)
         except BadMedia as bad:
@@ -60,17 +60,12 @@ class Fetcher:
             await self._tools.cache.trim()
         return None
 
-    async def _fetch(self, task: Task, track: Track, account: Account) -> tuple[FileRef, ...]:
-        track.fetched_bytes = 0
-
-        def count(size: int) -> None:
-            track.fetched_bytes += size
-
+    async def _fetch(self, task: Task, account: Account) -> tuple[FileRef, ...]:
         files = []
         for index, output in enumerate(task.outputs):
             name = ResultName(fingerprint=task.fingerprint, task_id=task.id, index=index)
             request = account.plan.adapter.download(task, output)
-            files.append(await account.plan.downloader.fetch(request, name, progress=count))
+            files.append(await account.plan.downloader.fetch(request, name))
         return tuple(files)
 
     async def _renew(self, task: Task, track: Track, detail: str) -> Delay:

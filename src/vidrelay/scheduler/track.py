@@ -43,7 +43,6 @@ class Track:
     hints: int = 0
     unchanged: float = 0.0
     polled_at: float | None = None
-    fetched_bytes: int = 0
     candidates: tuple[str, ...] = ()
     sign: tuple[RemoteState | None, float | None, int | None] | None = field(default=None)
 

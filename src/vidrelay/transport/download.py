@@ -82,9 +82,9 @@ class HttpDownloader:
         self._kept: OrderedDict[ResultName, _Attempt] = OrderedDict()
         self._fetched: OrderedDict[ResultName, FileRef] = OrderedDict()
 
-    async def fetch(self, request: HttpRequest, name: ResultName, *, progress: Callable[[int], None]) -> FileRef:
+    async def fetch(self, request: HttpRequest, name: ResultName) -> FileRef:
         """
-        Fetch the file; `progress` is told the count of each chunk's bytes.
+        Fetch the file.
 
         A broken fetch can be called again, with the same address or a fresh one: it goes on where it was if the server
         vouches (strong ETag) that the file is the same, else it begins anew. Of a task with several files, those that
@@ -102,7 +102,7 @@ class HttpDownloader:
         async with self._slots:
             attempt = self._kept.pop(name, None) or _Attempt()
             try:
-                file = await self._watched(request, name, attempt, progress)
+                file = await self._watched(request, name, attempt)
             except TransportError as exc:
                 if isinstance(exc, BadMedia) or not attempt.can_resume:
                     await attempt.discard()
@@ -123,13 +123,11 @@ class HttpDownloader:
             _, oldest = self._kept.popitem(last=False)
             await oldest.discard()
 
-    async def _watched(
-        self, request: HttpRequest, name: ResultName, attempt: _Attempt, progress: Callable[[int], None]
-    ) -> FileRef:
+    async def _watched(self, request: HttpRequest, name: ResultName, attempt: _Attempt) -> FileRef:
         """
         Fetch beside a watch that ends it when too little comes.
         """
-        watch = _Watch(self._clock, progress)
+        watch = _Watch(self._clock)
         try:
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(watch.run())
@@ -240,9 +238,8 @@ class _Watch:
     Ends a fetch that has stalled, creeps, or lasts too long.
     """
 
-    def __init__(self, clock: Clock, progress: Callable[[int], None]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._progress = progress
         self._began = self._last = clock.monotonic()
         self._received = 0
 
@@ -252,7 +249,6 @@ class _Watch:
         """
         self._received += size_bytes
         self._last = self._clock.monotonic()
-        self._progress(size_bytes)
 
     async def run(self) -> None:
         """
