@@ -300,6 +300,14 @@ async def test_the_sweep_deletes_unknown_files_of_our_pattern_only(
     await writing.discard()
 
 
+async def test_the_sweep_of_a_later_life_keeps_what_the_index_knows(root: Path) -> None:
+    earlier = LocalFiles(root)
+    kept = await save(earlier)
+    await save(earlier, name=ResultName(fingerprint=FINGERPRINT, task_id="tsk_9", index=0))
+    assert await LocalFiles(root).sweep(frozenset({kept.path})) == 1
+    assert names(root) == {kept.path}
+
+
 async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path: Path) -> None:
     """
     The sweep removes a link that lies in a result's place, and nothing outside the cache.

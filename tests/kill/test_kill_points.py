@@ -1,0 +1,31 @@
+"""
+A real relay is killed at points of its life and started again: nothing is lost, nothing is paid twice.
+
+A few points here; `python tests/kill/proof.py --rounds 3` is the whole of it.
+"""
+
+import pytest
+
+from kill.fuses import FUSES
+from kill.points import POINTS
+from kill.trial import run
+
+pytestmark = pytest.mark.process
+
+
+def test_there_is_a_way_to_die_at_each_of_the_42_points() -> None:
+    """Each has three rounds, and a fuse for each of them; no fuse is left unused."""
+    assert list(POINTS) == [f"k{number}" for number in range(1, 43)]
+    assert {len(point.rounds) for point in POINTS.values()} == {3}
+    assert set().union(*(point.fuses for point in POINTS.values())) == set(FUSES)
+
+
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [("k2", 1), ("k4", 2), ("k9", 1), ("k14", 0), ("k19", 1), ("k25", 1), ("k31", 1), ("k38", 1)],
+)
+def test_killed_there(point, number, tmp_path) -> None:
+    """After the restart everything stands as the provider's ledger and the app's memory say."""
+    outcome = run(point, number, tmp_path)
+    assert outcome.wrong is None
+    assert outcome.kills == POINTS[point].rounds[number].deaths
