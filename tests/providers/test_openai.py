@@ -525,12 +525,11 @@ def test_the_first_page_tells_the_time() -> None:
     assert isinstance(found(first, dated(60, QUEUED)), Found)
 
 
-@pytest.mark.parametrize("date", ["", "yesterday", "Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT"])
+@pytest.mark.parametrize("date", ["", "yesterday", "Fri, 31 Dec 9999 23:59:59 GMT"])
 def test_a_date_that_shows_nothing_is_passed_over(date: str) -> None:
-    """What is no date is as none: then two minutes either way are allowed."""
+    """What is no date, or ends time, is as none: then two minutes either way are allowed."""
     job = QUEUED | {"created_at": 1790000000 - 120}
-    outcome = found(reply({"data": [job]}, headers={"date": date}))
-    assert isinstance(outcome, Undecided if "GMT" in date else Found)
+    assert isinstance(found(reply({"data": [job]}, headers={"date": date})), Found)
 
 
 @pytest.mark.parametrize("seconds", [4, 4.0, "4.0"])

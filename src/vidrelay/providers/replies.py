@@ -109,16 +109,19 @@ def wait_of(reply: HttpReply) -> float | None:
     nothing, and the scheduler's own pause applies.
     """
     header = reply.headers.get("retry-after")
-    sent_at = _date(reply.headers.get("date"))
+    sent_at = date_of(reply)
     if sent_at is not None:
         return retry_after(header, now=sent_at)
     is_date = header is not None and not header.strip().isdigit()
     return None if is_date else retry_after(header, now=datetime.fromtimestamp(0, UTC))
 
 
-def _date(header: str | None) -> datetime | None:
+def date_of(reply: HttpReply) -> datetime | None:
+    """
+    When the provider's clock says that it sent the reply (`Date`, whole seconds), or None.
+    """
     try:
-        sent_at = parsedate_to_datetime(header or "")
+        sent_at = parsedate_to_datetime(reply.headers.get("date") or "")
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return sent_at if sent_at.tzinfo is not None else sent_at.replace(tzinfo=UTC)

@@ -40,7 +40,7 @@ from vidrelay.core.task import (
     Task,
 )
 from vidrelay.providers.openai import parameters, words
-from vidrelay.providers.openai.reading import SLACK, ended, is_alike, reason, refusal, rejected, times
+from vidrelay.providers.openai.reading import Between, between, ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
 from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, wait_of
 
@@ -134,7 +134,8 @@ class OpenAiAdapter:
 
         Absence is never proved: local servers forget their jobs when they start again, and no lag is documented.
         """
-        found: list[dict[str, Any]] = []
+        alike: dict[str, dict[str, Any]] = {}
+        when: Between | None = None
         after = ""
         for _ in range(_MAX_PAGES):
             url = f"{self._base}/videos?order=desc&limit={_PAGE}{after}"
@@ -144,14 +145,16 @@ class OpenAiAdapter:
             if listed is None or not 200 <= reply.status < 300 or not isinstance(jobs, list):
                 detail = f"the provider's list cannot be read (it answered {reply.status})"
                 return refusal(reply, listed, key=self._key) or Trouble(detail=detail, retry_after=wait_of(reply))
+            # By the first page's clock: the search was told how late it is just before that was asked for.
+            when = when or between(search, reply)
             page = [job for job in jobs if isinstance(job, dict) and self.valid_id(text_of(job, "id") or "")]
-            found += page
+            alike |= {job["id"]: job for job in page if job["id"] not in search.owned and is_alike(job, task, when)}
             oldest = instant_of(page[-1], "created_at") if page else None
             more = listed.get("has_more") is True or len(jobs) >= _PAGE
-            if not more or oldest is None or oldest < search.sent_at - SLACK:
-                return self._settled(found, task, search)
+            if not more or oldest is None or oldest < when.earliest:
+                return _settled(alike)
             after = f"&after={quote(page[-1]['id'], safe='')}"
-        return self._settled(found, task, search, whole=False)
+        return _settled(alike, whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -207,7 +210,8 @@ class OpenAiAdapter:
         remote_id = None if job is None else text_of(job, "id")
         status = None if job is None else text_of(job, "status")
         if job is not None and status in words.FAILED:
-            return ended(job, key=self._key)
+            known = remote_id is not None and self.valid_id(remote_id)
+            return replace(ended(job, key=self._key), remote_id=remote_id if known else None)
         if job is None or remote_id is None or not self.valid_id(remote_id):
             return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
         if status in words.COMPLETED:
@@ -243,19 +247,17 @@ class OpenAiAdapter:
             return (RemoteFile(url=content, needs_key=True),)
         return tuple(RemoteFile(url=f"{content}?variant={index}", needs_key=True) for index in range(count))
 
-    def _settled(self, found: list[dict[str, Any]], task: Task, search: Search, *, whole: bool = True) -> FindOutcome:
-        """
-        One job like it, and no more, is it. In a list not read to its end (`whole`), another may stand further down.
-        """
-        alike: dict[str, dict[str, Any]] = {
-            job["id"]: job for job in found if job["id"] not in search.owned and is_alike(job, task, search)
-        }
-        if len(alike) != 1 or not whole:
-            detail = f"{len(alike) or 'no'} jobs in the provider's list look like it"
-            return Undecided(detail=detail, candidates=tuple(alike))
-        (remote_id, job) = next(iter(alike.items()))
-        state = words.remote_state(text_of(job, "status"))
-        return Found(remote_id=remote_id, remote_state=state, times=replace(times(job), completed_at=None))
+
+def _settled(alike: dict[str, dict[str, Any]], *, whole: bool = True) -> FindOutcome:
+    """
+    One job like it, and no more, is it. In a list not read to its end (`whole`), another may stand further down.
+    """
+    if len(alike) != 1 or not whole:
+        detail = f"{len(alike) or 'no'} jobs in the provider's list look like it"
+        return Undecided(detail=detail, candidates=tuple(alike))
+    (remote_id, job) = next(iter(alike.items()))
+    state = words.remote_state(text_of(job, "status"))
+    return Found(remote_id=remote_id, remote_state=state, times=replace(times(job), completed_at=None))
 
 
 def _is_loopback(host: str) -> bool:

@@ -3,7 +3,8 @@ What this shape's replies mean: errors, endings, times, and whether a listed job
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Failed
@@ -11,10 +12,26 @@ from vidrelay.core.messages import HttpReply
 from vidrelay.core.ports import Refused, Scope, Search
 from vidrelay.core.task import Problem, RemoteTimes, Task
 from vidrelay.providers.openai import words
-from vidrelay.providers.replies import instant_of, number_of, text_of, told, wait_of
+from vidrelay.providers.replies import date_of, instant_of, number_of, text_of, told, wait_of
 
 SLACK = timedelta(seconds=120)
-"""So far may the provider's clock be from ours when a lost create is looked for."""
+"""So far may the provider's clock be from ours when a lost create is looked for, where nothing shows by how much."""
+
+EARLY = timedelta(seconds=3)
+"""
+So far before its sending may a job seem made where the difference of the clocks is measured: whole seconds, twice, and
+the way of the reply that it is measured by.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """
+    The two instants of the provider's clock between which the lost create can have been carried out.
+    """
+
+    earliest: datetime
+    latest: datetime
 
 
 def refusal(
@@ -82,13 +99,29 @@ def ended(job: dict[str, Any], *, key: str | None) -> Failed:
     return Failed(problem=problem)
 
 
-def is_alike(job: Mapping[str, Any], task: Task, search: Search) -> bool:
+def between(search: Search, reply: HttpReply) -> Between:
+    """
+    When the lost create can have been carried out, by the provider's clock as the list's `Date` shows it.
+
+    A job from before the create was sent is somebody else's, however alike: it must not be taken for the lost one.
+    """
+    shown = date_of(reply)
+    try:
+        if shown is not None:
+            ahead = shown - (search.lost_at + timedelta(seconds=search.elapsed))
+            return Between(search.sent_at + ahead - EARLY, search.lost_at + ahead + SLACK)
+    except OverflowError:
+        pass  # a date at the end of time shows nothing
+    return Between(search.sent_at - SLACK, search.lost_at + SLACK)
+
+
+def is_alike(job: Mapping[str, Any], task: Task, when: Between) -> bool:
     """
     Whether a listed job says what the lost create said, at the time it was sent. What was left to the server to choose
     is not compared.
     """
     created_at = instant_of(job, "created_at")
-    if created_at is None or not search.sent_at - SLACK <= created_at <= search.lost_at + SLACK:
+    if created_at is None or not when.earliest <= created_at <= when.latest:
         return False
     if job.get("prompt") != task.parameters.get("prompt"):
         return False
