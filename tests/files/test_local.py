@@ -301,6 +301,9 @@ async def test_the_sweep_deletes_unknown_files_of_our_pattern_only(
 
 
 async def test_the_sweep_of_a_later_life_keeps_what_the_index_knows(root: Path) -> None:
+    """
+    A new LocalFiles on an old cache deletes a result nobody knows and keeps the one that is known.
+    """
     earlier = LocalFiles(root)
     kept = await save(earlier)
     await save(earlier, name=ResultName(fingerprint=FINGERPRINT, task_id="tsk_9", index=0))
