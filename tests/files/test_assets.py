@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.ports import ImageLimits, PictureRule
-from vidrelay.files.assets import LocalAssets, sniff
+from vidrelay.core.ports import PictureRule
+from vidrelay.files.assets import ImageLimits, LocalAssets, sniff
 
 
 class Book:

@@ -670,17 +670,6 @@ class Files(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageLimits:
-    """
-    What a reference image may be.
-    """
-
-    max_bytes: int = 64 * 1024 * 1024
-    max_pixels: int = 40_000_000
-    max_edge: int = 16_384
-
-
 class Assets(Protocol):
     """
     Persistence of reference images (port Assets).

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.ports import AssetBook, ImageLimits, PictureRule
+from vidrelay.core.ports import AssetBook, PictureRule
 from vidrelay.core.task import Asset
 
 CHILD_SECONDS = 30.0
@@ -38,6 +38,17 @@ _ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "VIRTUAL_ENV",
     "LD_LIBRARY_PATH",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLimits:
+    """
+    What a reference image may be: its file in bytes, its size and its longer edge in pixels.
+    """
+
+    max_bytes: int = 64 * 1024 * 1024
+    max_pixels: int = 40_000_000
+    max_edge: int = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
