@@ -735,6 +735,8 @@ async def test_results_by_age_and_by_use(store):
     tasks = [await bring(store, make_task(created_at=START + n * MINUTE), State.DONE) for n in range(4)]
     coldest, total = await store.results(coldest=2)
     assert [result.task_id for result in coldest] == [tasks[0].id, tasks[1].id]
+    everything, _ = await store.results()
+    assert [result.task_id for result in everything] == [task.id for task in tasks]
     assert total == 4000
     old = await store.older_than(START + 3 * MINUTE, limit=2)
     assert [result.task_id for result in old] == [tasks[0].id, tasks[1].id]

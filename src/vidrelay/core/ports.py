@@ -552,9 +552,9 @@ class ResultIndex(Protocol):
     Persistence of what the result cache holds (port ResultIndex).
     """
 
-    async def results(self, *, coldest: int) -> tuple[list[CachedResult], int]:
+    async def results(self, *, coldest: int | None = None) -> tuple[list[CachedResult], int]:
         """
-        The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+        The results used longest ago, at most `coldest` of them (None: all), and the bytes of all results together.
         """
         ...
 

@@ -12,7 +12,6 @@ from vidrelay.core.task import FileRef, Task
 logger = logging.getLogger(__name__)
 
 BATCH = 50
-EVERY = 1_000_000
 
 
 class Cache:
@@ -86,7 +85,7 @@ class Cache:
         """
         Read every result through, and forget those that are not whole; returns their tasks' ids.
         """
-        results, _ = await self._index.results(coldest=EVERY)
+        results, _ = await self._index.results()
         broken = [result for result in results if not await self._all_whole(result.files, read=True)]
         for result in broken:
             await self._evict(result, "broken")
@@ -96,7 +95,7 @@ class Cache:
         """
         Evict every result; returns how many there were.
         """
-        results, _ = await self._index.results(coldest=EVERY)
+        results, _ = await self._index.results()
         for result in results:
             await self._evict(result, "cleared")
         return len(results)

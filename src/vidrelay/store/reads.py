@@ -130,12 +130,13 @@ def asset(session: Session, asset_id: str) -> Asset:
     return Asset(id=id_, pixels=pixels, width=width, height=height, size_bytes=size_bytes, media_type=media_type)
 
 
-def results(session: Session, *, coldest: int) -> tuple[list[CachedResult], int]:
+def results(session: Session, *, coldest: int | None) -> tuple[list[CachedResult], int]:
     """
-    The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+    The results used longest ago, at most `coldest` of them (None: all), and the bytes of all results together.
     """
     ((total,),) = session.rows("result_bytes")
-    return [rows.result_of(row) for row in session.rows("coldest_results", limit=coldest)], total
+    limit = _BEYOND if coldest is None else coldest
+    return [rows.result_of(row) for row in session.rows("coldest_results", limit=limit)], total
 
 
 def older_than(session: Session, instant: datetime, *, limit: int) -> list[CachedResult]:

@@ -214,9 +214,9 @@ class SqliteStore:
 
     # The cache's index ------------------------------------------------------------------------------------------------
 
-    async def results(self, *, coldest: int) -> tuple[list[CachedResult], int]:
+    async def results(self, *, coldest: int | None = None) -> tuple[list[CachedResult], int]:
         """
-        The results used longest ago, at most `coldest` of them, and the bytes of all results together.
+        The results used longest ago, at most `coldest` of them (None: all), and the bytes of all results together.
         """
         return await self._reader.run(partial(reads.results, coldest=coldest))
 
