@@ -135,3 +135,18 @@ async def test_a_cancellation_nobody_asked_for_is_a_failure(bench):
         bench.provider.jobs["job-1"].state = "cancelled"
         failed = await bench.until(first.id, State.FAILED)
     assert failed.error.code == "remote_cancelled"
+
+
+async def test_a_cancelled_download_is_broken_off(bench):
+    """Nobody wants its bytes any more, and its slot is free for the next one."""
+    bench.provider.download_seconds = 1000
+    async with bench.running():
+        first, second = await bench.submit("first"), await bench.submit("second")
+        await bench.until(first.id, State.DOWNLOADING)
+        await bench.until(second.id, State.DOWNLOADING)
+        bench.provider.download_seconds = 0
+        await bench.relay.cancel(first.id)
+        await bench.relay.cancel(second.id)
+        third = await bench.submit("third")
+        await bench.until(third.id, State.DONE, within=60)
+    assert [path.name for path in bench.folder.rglob("*.part")] == []

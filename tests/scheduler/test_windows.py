@@ -3,7 +3,7 @@ As many tasks at the provider as the account allows, first in, first out.
 """
 
 from vidrelay.core.ports import Dedupe
-from vidrelay.core.task import CancelOutcome, Priority, State
+from vidrelay.core.task import CancelOutcome, Priority, Request, State
 
 
 async def test_five_tasks_and_a_window_of_two_never_meet_a_refusal(bench):
@@ -32,18 +32,60 @@ async def test_a_batch_task_lets_interactive_ones_go_first(bench):
     assert [body["prompt"] for body in bench.provider.creates] == ["first", "clicked", "batch"]
 
 
-async def test_a_job_that_cannot_be_stopped_keeps_its_place(bench):
-    """A cancelled task whose remote job may run on holds its place for the longest run, then gives it back."""
+async def test_a_job_that_cannot_be_stopped_keeps_its_place_until_it_ends(bench):
+    """A cancelled task whose remote job runs on is asked for, and gives its place back when that has ended."""
     bench.window = 1
+    bench.provider.run_seconds = 60
     bench.adapter = type(bench.adapter)(can_cancel=False)
     async with bench.running():
         first = await bench.submit("first")
         second = await bench.submit("second")
         _, outcome = await bench.relay.cancel(first.id)
         assert outcome is CancelOutcome.UNSUPPORTED
-        await bench.clock.advance(60)
+        await bench.clock.advance(50)
+        waiting = await bench.relay.get(second.id)
+        assert waiting.state is State.QUEUED
+        assert bench.relay.standing(waiting).blocked.until is not None
+        assert bench.relay.accounts()[0].windows[0].running == 1
+        await bench.until(second.id, State.RUNNING, within=40)
+        assert (await bench.relay.get(first.id)).state is State.CANCELLED
+    assert bench.provider.peak == 1
+
+
+async def test_a_job_that_outlives_its_task_is_asked_for_after_a_restart_too(bench):
+    """The next life of the relay frees the place when the remote job has ended."""
+    bench.window = 1
+    bench.provider.run_seconds = 60
+    bench.adapter = type(bench.adapter)(can_cancel=False)
+    async with bench.running(kill=True):
+        first = await bench.submit("first")
+        await bench.relay.cancel(first.id)
+    async with bench.running():
+        second = await bench.submit("second")
         assert (await bench.relay.get(second.id)).state is State.QUEUED
-        await bench.until(second.id, State.DONE, within=1900)
+        await bench.until(second.id, State.RUNNING, within=90)
+    assert bench.provider.peak == 1
+
+
+async def test_a_job_that_never_ends_gives_its_place_back_after_the_longest_run(bench):
+    """What the provider never says is bounded by the longest run it can have."""
+    bench.window = 1
+    bench.provider.workers = 0
+    bench.adapter = type(bench.adapter)(can_cancel=False)
+    async with bench.running():
+        first = await bench.submit("first")
+        second = await bench.submit("second")
+        await bench.relay.cancel(first.id)
+        await bench.clock.advance(1700)
+        assert (await bench.relay.get(second.id)).state is State.QUEUED
+        await bench.until(second.id, State.RUNNING, within=200)
+
+
+async def test_a_task_whose_turn_is_now_waits_for_nothing(bench):
+    """The answer to a submit that can go at once names nothing that blocks it."""
+    async with bench.running():
+        admission = await bench.relay.submit(Request(prompt="first"))
+        assert bench.relay.standing(admission.task).blocked is None
 
 
 async def test_a_refusal_for_too_many_lowers_the_window_and_keeps_the_task(bench):

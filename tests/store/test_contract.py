@@ -16,12 +16,14 @@ from vidrelay.core.lifecycle import (
     Cancelled,
     CancelRequested,
     Deferred,
+    Failed,
     Found,
     Lost,
     Ready,
     Saved,
     Started,
     StillRunning,
+    advance,
 )
 from vidrelay.core.ports import How, Pause, Scope
 from vidrelay.core.task import (
@@ -751,3 +753,44 @@ async def test_forgotten_result_leaves_its_task_done(store):
     assert await store.results(coldest=9) == ([], 0)
     assert await store.known() == frozenset()
     assert await store.get(task.id) == task
+
+
+async def test_a_place_that_outlives_its_task_is_held_until_it_is_released(store):
+    """
+    A cancelled task whose remote job may run on holds its place by time, and gives it back when it is released.
+    """
+    task = await bring(store, make_task(), State.RUNNING)
+    until = task.updated_at + timedelta(minutes=30)
+    event = Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=until)
+    cancelled = await store.save(advance(task, event, task.updated_at), event, expected_version=task.version)
+    now = task.updated_at + timedelta(minutes=1)
+    assert await store.outlived(now) == [cancelled]
+    assert await store.places(account=task.account, window=task.window, now=now) == (1, until)
+    heard = []
+    store.on_commit = heard.append
+    await store.release(task.id)
+    assert await store.outlived(now) == []
+    assert await store.places(account=task.account, window=task.window, now=now) == (0, None)
+    released = await store.get(task.id)
+    assert (released.state, released.version, released.place_until) == (State.CANCELLED, cancelled.version, None)
+    assert heard == [released]
+
+
+async def test_a_live_tasks_place_cannot_be_released(store):
+    """
+    Only a task that has ended gives a place back this way.
+    """
+    task = await bring(store, make_task(), State.RUNNING)
+    await store.release(task.id)
+    assert await store.get(task.id) == task
+
+
+async def test_a_create_that_was_answered_with_a_failed_job_counts_and_keeps_its_id(store):
+    """
+    The provider accepted the call, so the figures say so, and the job can be traced there.
+    """
+    task = await bring(store, make_task(), State.SUBMITTING)
+    event = Failed(problem=PROBLEM, remote_id="job-1")
+    failed = await store.save(advance(task, event, task.updated_at), event, expected_version=task.version)
+    assert failed.remote_id == "job-1"
+    assert (await store.counters())["remoteCreates"] == 1

@@ -72,13 +72,20 @@ class CancelRemote:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlive:
+    """
+    The task has ended here, and its remote job may run on in its place: ask whether that has ended too.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """
     Nothing that the scheduler can do: it waits in line, for a person, or has ended.
     """
 
 
-Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Rest
+Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Outlive | Rest
 
 
 def decide(task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool) -> Command:
@@ -101,6 +108,8 @@ def decide(task: Task, traits: Traits, now: datetime, *, fresh_place: bool, addr
             return Poll()
         case State.DOWNLOADING:
             return Renew() if address_dead else Download()
+        case State.CANCELLED | State.EXPIRED if task.remote_id is not None and task.holds_place(now):
+            return Outlive()
         case _:
             return Rest()
 

@@ -81,10 +81,11 @@ class Deferred:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """
-    It is over, for this reason.
+    It is over, for this reason. `remote_id` where a create was answered with a job that had failed already.
     """
 
     problem: Problem
+    remote_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +323,10 @@ def _apply(task: Task, event: Event) -> Task:
             return replace(task, remote_times=_merged(task.remote_times, event.times))
         case Lost():
             return replace(task, error=event.problem, place_until=event.place_until)
-        case Failed() | Vanished():
+        case Failed():
+            remote_id = task.remote_id or event.remote_id
+            return replace(task, error=event.problem, remote_id=remote_id, place_until=None)
+        case Vanished():
             return replace(task, error=event.problem, place_until=None)
         case DeadlinePassed():
             return replace(task, error=event.problem, place_until=event.place_until)

@@ -446,6 +446,12 @@ class Store(Protocol):
         """
         ...
 
+    async def outlived(self, now: datetime) -> list[Task]:
+        """
+        The ended tasks that hold a place at `now`, since their remote jobs may still run.
+        """
+        ...
+
     async def take_place(
         self, *, account: str, window: str, limit: int, submission_key: str, now: datetime
     ) -> Task | None:
@@ -468,6 +474,12 @@ class Store(Protocol):
 
         Raises:
             StaleTask: The stored version is not the expected one.
+        """
+        ...
+
+    async def release(self, task_id: str) -> None:
+        """
+        Free the place of an ended task whose remote job has ended too. No transition; `on_commit` hears of it.
         """
         ...
 

@@ -127,6 +127,14 @@ class Loop:
             self.unusable = problem
             self.stop()
 
+    def interrupt(self, task_id: str) -> None:
+        """
+        Break off what is being done for a task that has just ended: a download of what nobody wants any more.
+        """
+        step = self._steps.get(task_id)
+        if step is not None:
+            step.cancel()
+
     def abandon(self) -> None:
         """
         Break off even the create calls: their tasks become uncertain.
@@ -226,7 +234,7 @@ class Loop:
             self._schedule(task_id, delay)
 
     async def _run_step(self, task_id: str) -> float | None:
-        task, track = self._roster.get_live(task_id), self._roster.track(task_id)
+        task, track = self._roster.get_driven(task_id), self._roster.track(task_id)
         account = self._accounts.get(task.account) if task is not None else None
         if task is None or track is None or account is None:
             return None

@@ -67,7 +67,20 @@ class Outlook:
         paused = account.blocked(creates=queued, monotonic=self._clock.monotonic())
         if paused is not None or not queued:
             return paused
-        return Blocked(reason="window")
+        return self._full_window(task, account)
+
+    def _full_window(self, task: Task, account: Account) -> Blocked | None:
+        """
+        What a queued task waits for when its account is well: the window, till a place that time holds is given back
+        if nothing runs in it; None when its turn is now.
+        """
+        key, now = (task.account, task.window), self._clock.now()
+        running, held = self._roster.holding(key), self._roster.held(key, now)
+        places = account.limit(task.window, self._clock.monotonic()).places
+        if self._roster.line.ahead(task.id) == 0 and len(running) + len(held) < places:
+            return None
+        until = min((other.place_until for other in held if other.place_until is not None), default=None)
+        return Blocked(reason="window", until=None if running else until)
 
     def _eta_running(self, task: Task) -> Eta | None:
         track = self._roster.track(task.id)

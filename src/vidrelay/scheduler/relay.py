@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from vidrelay.core.errors import (
@@ -29,6 +30,7 @@ from vidrelay.core.ports import (
     Clock,
     Files,
     How,
+    NotThere,
     ResultIndex,
     Scope,
     Store,
@@ -136,6 +138,8 @@ class Relay:
             if name in self._accounts:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         models = set()
+        for task in await self._store.outlived(now):
+            self._roster.load(task)
         for task in await self._store.live():
             self._roster.load(task)
             models.add((task.account, task.model_version))
@@ -319,6 +323,8 @@ class Relay:
         moved = None if task.ended else await self._saver.try_save(task, CancelRequested(), patient=False)
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
+        if task.state is State.DOWNLOADING:
+            self._loop.interrupt(task_id)
         self._loop.wake(task_id)
         moved = await self._once(
             moved, lambda now: now.cancel is not CancelOutcome.PENDING or now.ended, seconds=CANCEL_WAIT_SECONDS
@@ -332,7 +338,8 @@ class Relay:
         Raises:
             UnknownTask: There is none.
             WrongState: It is not uncertain.
-            InvalidRequest: `adopt` names no remote id, or one that the provider's ids do not look like.
+            InvalidRequest: `adopt` names no remote id, one that the provider's ids do not look like, or one that the
+                provider says it does not know.
             DuplicateRemote: That remote job belongs to another task.
         """
         task = await self.get(task_id)
@@ -342,23 +349,34 @@ class Relay:
         match action:
             case Resolution.RETRY:
                 event = ResubmitRequested()
-                self._store.count(retries=1)
             case Resolution.ABANDON:
                 event = Abandoned()
             case Resolution.ADOPT:
-                event = Found(remote_id=self._remote_id(task, remote_id))
+                event = Found(remote_id=await self._known_remotely(task, remote_id))
         moved = await self._saver.try_save(task, event, patient=False)
         if moved is None:
             raise WrongState("the task is no longer uncertain")
         self._loop.wake(task_id)
         return moved
 
-    def _remote_id(self, task: Task, remote_id: str | None) -> str:
+    async def _known_remotely(self, task: Task, remote_id: str | None) -> str:
+        """
+        The remote id, if the provider does not deny it: a mistyped one must not end the task.
+        """
         if not remote_id:
             raise InvalidRequest("adopt needs the id that the provider gave", field="remoteId")
         account = self._accounts.get(task.account)
         if account is None or not account.plan.adapter.valid_id(remote_id):
             raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
+        self._store.count(polls=1)
+        try:
+            seen = await converse(account.plan.adapter.poll(replace(task, remote_id=remote_id)), account.plan.transport)
+        except TransportError as trouble:
+            # It cannot be asked now, so the person's word counts.
+            logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
+            return remote_id
+        if isinstance(seen, NotThere):
+            raise InvalidRequest("the provider knows no such task", field="remoteId")
         return remote_id
 
     # Results
@@ -444,7 +462,7 @@ class Relay:
                     name=window,
                     limit=limit.places,
                     source=limit.source,
-                    running=len(self._roster.holding(key)),
+                    running=len(self._roster.holding(key)) + len(self._roster.held(key, self._clock.now())),
                     queued=self._roster.line.waiting(key),
                 )
             )

@@ -8,6 +8,7 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 
 from vidrelay.core.task import State, Task
 from vidrelay.scheduler.face import Announcement
@@ -31,6 +32,8 @@ class Roster:
         self._tasks: dict[str, Task] = {}
         self._tracks: dict[str, Track] = {}
         self._active: dict[str, Track] = {}
+        self._outlived: dict[str, Task] = {}
+        self._lost: dict[str, Task] = {}
         self._ended: OrderedDict[str, Task] = OrderedDict()
         self._holding: defaultdict[WindowKey, set[str]] = defaultdict(set)
         self._waiters: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
@@ -55,10 +58,13 @@ class Roster:
             holding.add(task.id)
         else:
             holding.discard(task.id)
+        if task.state is State.UNCERTAIN:
+            self._lost[task.id] = task
+        else:
+            self._lost.pop(task.id, None)
         if task.ended:
             self._tasks.pop(task.id, None)
-            self._tracks.pop(task.id, None)
-            self._active.pop(task.id, None)
+            self._end(task)
             self._ended[task.id] = task
             self._ended.move_to_end(task.id)
             if len(self._ended) > KEPT_ENDED:
@@ -70,6 +76,18 @@ class Roster:
                 self._active.pop(task.id, None)
             else:
                 self._active[task.id] = track
+
+    def _end(self, task: Task) -> None:
+        """
+        An ended task is looked at no more, unless its remote job may run on in its place.
+        """
+        if task.place_until is None or task.remote_id is None:
+            self._tracks.pop(task.id, None)
+            self._active.pop(task.id, None)
+            self._outlived.pop(task.id, None)
+        else:
+            self._active[task.id] = self._tracks.setdefault(task.id, Track())
+            self._outlived[task.id] = task
 
     def progress(self, task: Task) -> None:
         """
@@ -97,6 +115,12 @@ class Roster:
         """
         return sorted(self._tasks.values(), key=lambda task: task.seq)
 
+    def get_driven(self, task_id: str) -> Task | None:
+        """
+        The task if it is unended, or its remote job may run on.
+        """
+        return self._tasks.get(task_id) or self._outlived.get(task_id)
+
     def get_live(self, task_id: str) -> Task | None:
         """
         The task if it is unended.
@@ -109,9 +133,16 @@ class Roster:
         """
         return self._tracks.get(task_id)
 
+    def held(self, key: WindowKey, now: datetime) -> list[Task]:
+        """
+        The tasks that hold a place in that window by time alone: lost creates, and jobs that outlive their tasks.
+        """
+        held = (*self._lost.values(), *self._outlived.values())
+        return [task for task in held if window_key(task) == key and task.holds_place(now)]
+
     def active(self) -> list[tuple[str, Track]]:
         """
-        The live tasks that do not just wait in line, with their volatile sides.
+        The tasks that do not just wait in line, nor have ended here and there, with their volatile sides.
         """
         return list(self._active.items())
 

@@ -13,6 +13,7 @@ from vidrelay.core.decide import (
     Download,
     Fetch,
     Find,
+    Outlive,
     Poll,
     Renew,
     Rest,
@@ -66,6 +67,8 @@ class Stepper:
                 return await self._watcher.poll(task, track, account)
             case CancelRemote():
                 return await self._watcher.cancel(task, track, account)
+            case Outlive():
+                return await self._watcher.outlive(task, track, account)
             case Fetch():
                 await self._tools.saver.try_save(task, Ready(outputs=task.outputs, times=task.remote_times))
                 return 0.0

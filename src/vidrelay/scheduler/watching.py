@@ -33,6 +33,37 @@ class Watcher:
         """
         Ask how the task is doing, and save what has changed; returns when to ask again.
         """
+        asked = await self._ask(task, track, account)
+        return asked if isinstance(asked, float) else await self._polled(task, track, account, asked)
+
+    async def outlive(self, task: Task, track: Track, account: Account) -> Delay:
+        """
+        The task has ended here while its remote job may run on: ask, so that its place is free when that ends.
+        """
+        asked = await self._ask(task, track, account)
+        match asked:
+            case float():
+                return asked
+            case StillRunning():
+                return self._tools.next_poll(task, track, account)
+            case Refused():
+                await self._tools.pause(account, asked)
+                return 0.0
+            case Trouble():
+                return self._again(task, track, account, asked)
+            case NotThere() if track.missing + 1 < MAX_MISSING:
+                track.missing += 1
+                return self._tools.next_poll(task, track, account)
+            case Ready() | Failed() | NotThere():
+                await self._tools.store.release(task.id)
+                return None
+            case _:
+                assert_never(asked)
+
+    async def _ask(self, task: Task, track: Track, account: Account) -> PollOutcome | float:
+        """
+        One poll; or the seconds that it has to wait.
+        """
         now = self._tools.clock.monotonic()
         rest = account.rest(creates=False, monotonic=now)
         if rest > 0:
@@ -51,7 +82,7 @@ class Watcher:
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
         if not isinstance(outcome, Refused | Trouble):
             await self._tools.resumed(account, account.answered())
-        return await self._polled(task, track, account, outcome)
+        return outcome
 
     async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:
         match outcome:
@@ -74,14 +105,16 @@ class Watcher:
                 await self._tools.pause(account, outcome)
                 return 0.0
             case Trouble():
-                self._tools.store.count(retries=1)
-                track.troubles += 1
-                logger.info("poll.trouble task=%s why=%s", task.id, outcome.detail)
-                floor = account.plan.adapter.traits.poll_floor
-                wait = self._tools.backoff(track.troubles)
-                return max(floor, wait, outcome.retry_after or 0.0)
+                return self._again(task, track, account, outcome)
             case _:
                 assert_never(outcome)
+
+    def _again(self, task: Task, track: Track, account: Account, trouble: Trouble) -> float:
+        self._tools.store.count(retries=1)
+        track.troubles += 1
+        logger.info("poll.trouble task=%s why=%s", task.id, trouble.detail)
+        wait = self._tools.backoff(track.troubles)
+        return max(account.plan.adapter.traits.poll_floor, wait, trouble.retry_after or 0.0)
 
     async def _still_running(self, task: Task, track: Track, account: Account, seen: StillRunning) -> Delay:
         if task.state is not State.RUNNING:
@@ -96,7 +129,6 @@ class Watcher:
         traits = account.plan.adapter.traits
         if track.unchanged >= max(self._tools.policy.stale_after, traits.longest_run).total_seconds():
             await self._expire(task, traits)
-            return None
         return self._tools.next_poll(task, track, account)
 
     async def _save_if_new(self, task: Task, seen: StillRunning) -> Task:
@@ -130,8 +162,8 @@ class Watcher:
         problem = Problem(
             code="remote_unknown",
             title="The provider does not know the task",
-            detail=f"The provider accepted it as {task.remote_id} and says now that there is no such task "
-            f"({seen.detail}). It may have been charged.",
+            detail=f"It is {task.remote_id} at the provider, which now says that it has no such task ({seen.detail}). "
+            "It may have been charged.",
         )
         await self._tools.saver.try_save(task, Vanished(problem=problem))
         return None
@@ -144,7 +176,7 @@ class Watcher:
         held_until = self._tools.clock.now() + adapter.traits.longest_run
         if not adapter.traits.can_cancel:
             await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=held_until))
-            return None
+            return self._tools.next_poll(task, track, account)
         try:
             outcome: CancelResult = await converse(adapter.cancel(task), account.plan.transport)
         except TransportError as trouble:
@@ -153,7 +185,7 @@ class Watcher:
             case Cancelled():
                 stopped = outcome.outcome is CancelOutcome.STOPPED
                 await self._tools.saver.try_save(task, replace(outcome, place_until=None if stopped else held_until))
-                return None
+                return None if stopped else self._tools.next_poll(task, track, account)
             case CancelTooLate():
                 await self._tools.saver.try_save(task, outcome)
                 return 0.0

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
-from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, Lost, Saved, Started, advance
+from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, Lost, Saved, Started, advance
 from vidrelay.core.ports import Admission, How, Pause, Scope, TwinRule
 from vidrelay.core.task import Asset, Task
 from vidrelay.store import reads, rows
@@ -129,7 +129,7 @@ def take_place(
     task = rows.task_of(head)
     # A task that is sent again keeps its first key: by it a provider knows the second try for what it is.
     event = Started(submission_key=task.submission_key or submission_key)
-    transaction.count(createAttempts=1)
+    transaction.count(createAttempts=1, retries=int(task.attempts > 0))
     return save(transaction, advance(task, event, now), event, expected_version=task.version)
 
 
@@ -145,7 +145,7 @@ def save(transaction: Transaction, task: Task, event: Event, *, expected_version
     if isinstance(event, Saved):
         transaction.change("add_result", **rows.result_values(task))
         transaction.count(bytesDownloaded=sum(file.size_bytes for file in task.files))
-    elif isinstance(event, Accepted | Answered | Found):
+    elif isinstance(event, Accepted | Answered | Found) or (isinstance(event, Failed) and event.remote_id is not None):
         transaction.count(remoteCreates=1)
     elif isinstance(event, Lost):
         transaction.count(uncertain=1)
@@ -171,6 +171,17 @@ def _log(transaction: Transaction, task: Task, moving: dict[str, Any], name: str
         current = reads.get(transaction, task.id)
         raise StaleTask(f"task {task.id} is at version {current.version}, not {expected_version}")
     return event_id
+
+
+def release(transaction: Transaction, task_id: str) -> None:
+    """
+    Free the place of an ended task (port Store).
+    """
+    task = reads.get(transaction, task_id)
+    if task.ended and task.place_until is not None:
+        released = replace(task, place_until=None)
+        transaction.change("release_place", id=task_id, moving=rows.moving_values(released)["moving"])
+        transaction.tell(released)
 
 
 def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause | None) -> None:

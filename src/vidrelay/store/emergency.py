@@ -182,6 +182,12 @@ class EmergencyStore:
     async def live(self) -> list[Task]:
         return await self._store.live()
 
+    async def outlived(self, now: datetime) -> list[Task]:
+        return await self._store.outlived(now)
+
+    async def release(self, task_id: str) -> None:
+        await self._store.release(task_id)
+
     async def places(self, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
         return await self._store.places(account=account, window=window, now=now)
 

@@ -49,6 +49,13 @@ def live(session: Session) -> list[Task]:
     return [rows.task_of(row) for row in sorted(session.rows("live"))]
 
 
+def outlived(session: Session, *, now: datetime) -> list[Task]:
+    """
+    The ended tasks that hold a place.
+    """
+    return [rows.task_of(row) for row in session.rows("outlived", now=rows.to_number(now))]
+
+
 def places(session: Session, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
     """
     How many places are taken, and when the first of those held by time alone is given back.

@@ -150,6 +150,7 @@ def _default(field: "Field[Any]") -> Any:
 _INSTANT: Way = (to_number, to_instant)
 _FILES = Codec(FileRef).many
 _OUTPUTS = Codec(RemoteFile).many
+_PROBLEM = Codec(Problem)
 _TIMES = Codec(RemoteTimes, created_at=_INSTANT, started_at=_INSTANT, completed_at=_INSTANT).way
 _ANSWERS: dict[str, Codec[Any]] = {
     "Accepted": Codec(Accepted, remote_state=(str, RemoteState), times=_TIMES),
@@ -166,7 +167,7 @@ _TASK = Codec(
     outputs=_OUTPUTS,
     files=_FILES,
     cancel=(str, CancelOutcome),
-    error=Codec(Problem).way,
+    error=_PROBLEM.way,
     created_at=_INSTANT,
     updated_at=_INSTANT,
     started_at=_INSTANT,
@@ -252,6 +253,13 @@ def answer_of(told: Mapping[str, Any]) -> Accepted | Answered:
     fields = dict(told)
     answer: Accepted | Answered = _ANSWERS[fields.pop("event")].decode(fields)
     return answer
+
+
+def problem_text(problem: Problem) -> str:
+    """
+    A task's error as it stands in its record.
+    """
+    return dumps(_PROBLEM.encode(problem))
 
 
 def files_of(text: str) -> tuple[FileRef, ...]:

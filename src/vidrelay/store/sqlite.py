@@ -113,6 +113,12 @@ class SqliteStore:
         """
         return await self._reader.run(reads.live)
 
+    async def outlived(self, now: datetime) -> list[Task]:
+        """
+        The ended tasks that hold a place at `now`, since their remote jobs may still run.
+        """
+        return await self._reader.run(partial(reads.outlived, now=now))
+
     async def take_place(
         self, *, account: str, window: str, limit: int, submission_key: str, now: datetime
     ) -> Task | None:
@@ -148,6 +154,15 @@ class SqliteStore:
             UnknownTask: There is none.
         """
         return await self._change(partial(changes.save, task=task, event=event, expected_version=expected_version))
+
+    async def release(self, task_id: str) -> None:
+        """
+        Free the place of an ended task whose remote job has ended too.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        await self._change(partial(changes.release, task_id=task_id))
 
     async def remote_ids(self, *, account: str, since: datetime) -> frozenset[str]:
         """

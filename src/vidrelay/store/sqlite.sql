@@ -101,6 +101,14 @@ WHERE place_until > :now AND account = :account AND "window" = :window AND state
 -- every unended task
 SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE finished_at IS NULL;
 
+-- name: outlived
+-- ended tasks whose remote jobs may still run in their places
+SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE place_until > :now AND finished_at IS NOT NULL;
+
+-- name: release_place
+-- no transition: the remote job of an ended task has ended too
+UPDATE tasks SET place_until = NULL, moving = :moving WHERE id = :id AND finished_at IS NOT NULL;
+
 -- name: page
 -- tasks, newest first
 SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
@@ -199,3 +207,21 @@ WHERE saved_at < :instant ORDER BY saved_at LIMIT :limit;
 -- name: result_paths
 -- the path of every file of every result
 SELECT json_extract(file.value, '$.path') FROM results, json_each(results.files) AS file;
+
+-- name: doubt_queued
+-- queued -> uncertain, in a backup only: it may have been made since
+UPDATE tasks SET
+    state = 'uncertain', version = version + 1, event_id = -1,
+    moving = json_set(
+        moving, '$.state', 'uncertain', '$.version', version + 1, '$.updated_at', :at, '$.error', json(:problem)
+    )
+WHERE state = 'queued';
+
+-- name: log_doubted
+-- queued -> uncertain, in a backup only: the entries in its log
+INSERT INTO events (task, version, name, at, moving)
+SELECT seq, version, 'Lost', :at, moving FROM tasks WHERE event_id = -1;
+
+-- name: note_doubted
+-- queued -> uncertain, in a backup only: the tasks' newest entries
+UPDATE tasks SET event_id = (SELECT max(id) FROM events WHERE task = tasks.seq) WHERE event_id = -1;

@@ -131,6 +131,7 @@ class ToyProvider:
         self.dead_addresses: set[str] = set()
         self.failing: set[str] = set()
         self.tells_eta = False
+        self.download_seconds = 0.0
         self.closed = False
 
     def arm(self, kind: str, *faults: int | str | None) -> None:
@@ -175,6 +176,8 @@ class ToyProvider:
             self.creates.append(body)
             if self.create_seconds:
                 await self.clock.sleep(self.create_seconds)
+        if kind == "download" and self.download_seconds:
+            await self.clock.sleep(self.download_seconds)
         if fault == "lost_before":
             raise TransportError("the connection was closed without an answer", maybe_sent=True)
         if isinstance(fault, int):
