@@ -10,6 +10,7 @@ on standard output. May import the standard library and Pillow; the relay runs i
 """
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 VERSION = "p1"
 """The normaliser's version: pixels of two versions are never compared. Count it up when a change alters any pixel."""
@@ -26,6 +27,9 @@ LONG_EDGE = 1024
 
 MEMORY_BYTES = 512 * 1024 * 1024
 CPU_SECONDS = 10
+
+# linux/sched.h; a network of one's own needs a user space of one's own, for who is not root.
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP"}
 _ORIENTATION = 0x0112
@@ -96,6 +100,8 @@ def _opened(path: Path, media_type: str, max_pixels: int, max_edge: int) -> Imag
     Image.MAX_IMAGE_PIXELS = None  # our own limit comes first, and is an error rather than a warning
     try:
         image = Image.open(path, formats=(_FORMATS[media_type],))
+    except UnidentifiedImageError as exc:  # which tells the path, and that is ours
+        raise Unsupported(f"it begins as {_FORMATS[media_type]} and is none") from exc
     except (OSError, ValueError, SyntaxError) as exc:
         raise Unsupported(str(exc)) from exc
     width, height = image.size
@@ -205,7 +211,7 @@ def main() -> int:
 
 def limit_self() -> None:
     """
-    Give this process no more memory, time and files than a decoder needs, where the system can do that.
+    Give this process no more memory, time and files than a decoder needs, and no network, where the system can do that.
     """
     try:
         import resource  # noqa: PLC0415 not on Windows
@@ -221,6 +227,16 @@ def limit_self() -> None:
         # macOS refuses some of them; the others still hold.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (most, most))
+    _leave_network()
+
+
+def _leave_network() -> None:
+    """
+    Move this process into a network of its own that has nothing in it, where the system lets anybody do that (Linux;
+    some distributions and containers do not).
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).unshare(_NEW_USER | _NEW_NETWORK)
 
 
 if __name__ == "__main__":
