@@ -3,29 +3,38 @@ The one place that says which class fills which port, where chance and ids come 
 """
 
 import asyncio
+import logging
 import os
 import random  # noqa: TID251 the one place that may
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
 from vidrelay.config.settings import PREVIEW
+from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountPlan, Adapter, Clock, Transport
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles
 from vidrelay.providers.registry import AdapterSettings, make_adapter
 from vidrelay.scheduler.relay import Relay
+from vidrelay.store.backup import back_up
 from vidrelay.store.emergency import EmergencyStore
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.transport.download import HttpDownloader
 
 DOWNLOADS_AT_ONCE = 2
 STOP_SECONDS = 200.0
+BACKUP_SECONDS = 3600.0
+BACKUP_LOOK_SECONDS = 60.0
+"""Short beside the hour, for many a relay runs for minutes only."""
+
+logger = logging.getLogger(__name__)
 
 
 def version() -> str:
@@ -178,7 +187,40 @@ async def assembled(
             policy=config.policy,
         )
         await relay.load()
+        stack.push_async_callback(
+            _ended,
+            asyncio.get_running_loop().create_task(
+                _keep_backed_up(
+                    state_dir / "relay.db",
+                    clock,
+                    has_room=lambda count: config.policy.cache.may_begin(files.free_bytes() - count),
+                )
+            ),
+        )
         yield relay
+
+
+async def _keep_backed_up(database: Path, clock: Clock, *, has_room: Callable[[int], bool]) -> None:
+    """
+    Copy the database once an hour if it has changed, whatever becomes of the copies.
+    """
+    while True:
+        await clock.sleep(BACKUP_LOOK_SECONDS)
+        copying = partial(back_up, database, clock.now(), every_seconds=BACKUP_SECONDS, has_room=has_room)
+        try:
+            await asyncio.to_thread(copying)
+        except (DiskFull, StoreError) as problem:
+            logger.warning("backup.failed why=%s", problem.message)
+        except Exception:
+            logger.exception("backup.failed")
+
+
+async def _ended(work: "asyncio.Task[None]") -> None:
+    """
+    End work that goes on for ever.
+    """
+    work.cancel()
+    await asyncio.wait([work])
 
 
 def _studio(state_dir: Path, assets: LocalAssets, clock: Clock) -> Transport:
