@@ -115,7 +115,7 @@ class LocalAssets:
         """
         descriptor = await asyncio.to_thread(_open_picture, path, self._forbidden)
         try:
-            return await self.put(_pieces(descriptor))
+            return await self.put(_pieces(descriptor, path))
         except (UnsupportedMedia, TooLarge) as exc:
             raise InvalidRequest(f"{path!r} cannot be used: {exc.message}", field="references") from exc
         finally:
@@ -394,6 +394,8 @@ def _require_allowed(path: str, descriptor: int, forbidden: Sequence[Path]) -> N
     opened = os.fstat(descriptor)
     if not stat.S_ISREG(opened.st_mode):
         raise InvalidRequest(f"{path!r} is not a regular file.", field="references")
+    if not opened.st_size:  # as are all the system's own tables, which may have no end
+        raise InvalidRequest(f"{path!r} is empty.", field="references")
     try:
         real = Path(path).resolve(strict=True)
         named = real.lstat()
@@ -408,9 +410,16 @@ def _require_allowed(path: str, descriptor: int, forbidden: Sequence[Path]) -> N
                 raise InvalidRequest(f"{path!r} is one of the relay's own files.", field="references")
 
 
-async def _pieces(descriptor: int) -> AsyncIterator[bytes]:
-    while chunk := await asyncio.to_thread(os.read, descriptor, WRITE_BYTES):
+async def _pieces(descriptor: int, path: str) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(_read, descriptor, path):
         yield chunk
+
+
+def _read(descriptor: int, path: str) -> bytes:
+    try:
+        return os.read(descriptor, WRITE_BYTES)
+    except OSError as exc:
+        raise InvalidRequest(f"{path!r} cannot be read: {exc.strerror or exc}.", field="references") from exc
 
 
 def _fits(asset: Asset, rule: PictureRule) -> bool:
