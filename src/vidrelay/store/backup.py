@@ -19,7 +19,7 @@ from vidrelay.store import migrate, rows
 from vidrelay.store.failures import failure
 from vidrelay.store.writer import Transaction
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DOUBT = Problem(
     code="uncertain_submit",
@@ -53,7 +53,7 @@ def back_up(path: Path, now: datetime, *, every_seconds: float, has_room: Callab
         raise failure(error) from error
     except OSError as error:
         raise StoreError(f"the database could not be copied: {error.strerror}") from error
-    log.info("backup.complete bytes=%d", copy.stat().st_size)
+    logger.info("backup.complete bytes=%d", copy.stat().st_size)
     return True
 
 

@@ -27,12 +27,12 @@ from vidrelay.core.errors import (
     UnknownTask,
     VidrelayError,
 )
-from vidrelay.core.lifecycle import Accepted, Answered, Event, Found, advance
+from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, advance
 from vidrelay.core.ports import Admission, Store, TwinRule
 from vidrelay.core.task import State, Task
 from vidrelay.store.reserve import Ballast, Journal, Written
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BALLAST_BYTES = 16 * 1024 * 1024
 
@@ -66,20 +66,20 @@ class EmergencyStore:
         await asyncio.to_thread(self._ballast.make)
 
     async def _take_over(self, answer: "Written") -> None:
-        event: Accepted | Answered | Found = answer.event
+        event: Event = answer.event
         try:
             task = await self._store.get(answer.task_id)
-            if task.remote_id == event.remote_id:
+            if task.remote_id == answer.remote_id:
                 return  # it was saved after all
-            if task.state is State.UNCERTAIN:
+            if task.state is State.UNCERTAIN and isinstance(event, Accepted | Answered):
                 event = Found(remote_id=event.remote_id, times=event.times)
             await self._store.save(advance(task, event, answer.at), event, expected_version=task.version)
         except (UnknownTask, IllegalTransition, DuplicateRemote) as refused:
-            log.error(  # noqa: TRY400 what matters is what it says, not where
-                "emergency.unclaimed task=%s remote=%s why=%s", answer.task_id, event.remote_id, refused.message
+            logger.error(  # noqa: TRY400 what matters is what it says, not where
+                "emergency.unclaimed task=%s remote=%s why=%s", answer.task_id, answer.remote_id, refused.message
             )
         else:
-            log.warning("emergency.recovered task=%s remote=%s", answer.task_id, event.remote_id)
+            logger.warning("emergency.recovered task=%s remote=%s", answer.task_id, answer.remote_id)
 
     # What is looked after ---------------------------------------------------------------------------------------------
 
@@ -91,46 +91,47 @@ class EmergencyStore:
             DiskFull: It could not be saved now. An answer is written down, and is to be saved later.
             DatabaseUnusable: It cannot be saved in this life of the relay. An answer is written down.
         """
-        if not isinstance(event, Accepted | Answered):
+        if not isinstance(event, Accepted | Answered | Failed) or event.remote_id is None:
             return await self._store.save(task, event, expected_version=expected_version)
+        answer = Written(task_id=task.id, remote_id=event.remote_id, at=task.updated_at, event=event)
         try:
-            saved = await self._save_answer(task, event, expected_version)
+            saved = await self._save_answer(task, answer, expected_version)
         except DuplicateRemote:
             await self._settled(task.id)
             raise
         await self._settled(task.id)
         return saved
 
-    async def _save_answer(self, task: Task, event: Accepted | Answered, expected_version: int) -> Task:
+    async def _save_answer(self, task: Task, answer: Written, expected_version: int) -> Task:
         try:
             try:
-                return await self._store.save(task, event, expected_version=expected_version)
+                return await self._store.save(task, answer.event, expected_version=expected_version)
             except DiskFull:
                 if not await asyncio.to_thread(self._ballast.free):
                     raise
-                log.warning("emergency.ballast_freed task=%s", task.id)
-                return await self._store.save(task, event, expected_version=expected_version)
+                logger.warning("emergency.ballast_freed task=%s", task.id)
+                return await self._store.save(task, answer.event, expected_version=expected_version)
         except (StaleTask, DuplicateRemote):
             raise
         except (DiskFull, StoreError) as trouble:
-            await self._write_down(task, event, trouble)
+            await self._write_down(answer, trouble)
             if isinstance(trouble, DiskFull | StoreBusy | DatabaseUnusable):
                 raise
             raise DiskFull(trouble.message) from trouble
 
-    async def _write_down(self, task: Task, event: Accepted | Answered, trouble: VidrelayError) -> None:
+    async def _write_down(self, answer: Written, trouble: VidrelayError) -> None:
         async with self._writing:
-            if self._unsaved.get(task.id):
+            if self._unsaved.get(answer.task_id):
                 return
-            told, self._unsaved[task.id] = task.id in self._unsaved, False
+            told, self._unsaved[answer.task_id] = answer.task_id in self._unsaved, False
             try:
-                await asyncio.to_thread(self._journal.append, Written(task_id=task.id, at=task.updated_at, event=event))
+                await asyncio.to_thread(self._journal.append, answer)
             except OSError as failed:
                 if not told:
-                    _cry(task.id, event.remote_id, failed)
+                    _cry(answer, failed)
                 return
-            self._unsaved[task.id] = True
-            log.error("emergency.written task=%s remote=%s why=%s", task.id, event.remote_id, trouble.message)
+            self._unsaved[answer.task_id] = True
+            log.error("emergency.written task=%s remote=%s why=%s", answer.task_id, answer.remote_id, trouble.message)
 
     async def _settled(self, task_id: str) -> None:
         if task_id not in self._unsaved:
@@ -210,13 +211,14 @@ class EmergencyStore:
         await self._store.aclose()
 
 
-def _cry(task_id: str, remote_id: str, failed: OSError) -> None:
+def _cry(answer: Written, failed: OSError) -> None:
     """
     The last resort: whoever reads standard error can put it right.
     """
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(
-            f"vidrelay: task {task_id} was accepted by its provider as {remote_id}, and the disk does not take that "
-            f"down ({failed.strerror}). If it is uncertain later: vidrelay resolve {task_id} --adopt {remote_id}\n"
+            f"vidrelay: task {answer.task_id} was accepted by its provider as {answer.remote_id}, and the disk does not "
+            f"take that down ({failed.strerror}). If it is uncertain later: "
+            f"vidrelay resolve {answer.task_id} --adopt {answer.remote_id}\n"
         )
         sys.stderr.flush()

@@ -26,7 +26,7 @@ WAL_BYTES = 16 * 1024 * 1024
 CHECKED_BYTES = 128 * 1024 * 1024
 """A larger file that was closed well is not read through at every start: a cold disk would need seconds for that."""
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def migrations() -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def migrate(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        log.info("migration.complete version=%d", version)
+        logger.info("migration.complete version=%d", version)
 
 
 def _make(path: Path, scripts: Sequence[str]) -> None:

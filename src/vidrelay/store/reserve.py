@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vidrelay.core.lifecycle import Accepted, Answered
+from vidrelay.core.lifecycle import Accepted, Answered, Failed
 from vidrelay.store import rows
 from vidrelay.store.migrate import sync_folder
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -25,12 +25,13 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """
-    An answer in the journal, and when it came.
+    A provider's answer to a create call, as it is written down, and when it came.
     """
 
     task_id: str
+    remote_id: str
     at: datetime
-    event: Accepted | Answered
+    event: Accepted | Answered | Failed
 
 
 class Journal:
@@ -82,7 +83,7 @@ class Journal:
         try:
             self._path.unlink(missing_ok=True)
         except OSError as failed:
-            log.warning("emergency.not_cleared why=%s", failed.strerror)
+            logger.warning("emergency.not_cleared why=%s", failed.strerror)
 
 
 def _answer(line: bytes) -> Written | None:
@@ -90,9 +91,14 @@ def _answer(line: bytes) -> Written | None:
         told: Mapping[str, object] = json.loads(line)
         fields = dict(told)
         task_id, at = fields.pop("task"), fields.pop("at")
-        return Written(task_id=str(task_id), at=rows.to_instant(int(str(at))), event=rows.answer_of(fields))
+        return Written(
+            task_id=str(task_id),
+            remote_id=str(fields["remote_id"]),
+            at=rows.to_instant(int(str(at))),
+            event=rows.answer_of(fields),
+        )
     except (ValueError, TypeError, KeyError):
-        log.warning("emergency.torn bytes=%d", len(line))
+        logger.warning("emergency.torn bytes=%d", len(line))
         return None
 
 
@@ -114,7 +120,7 @@ class Ballast:
             try:
                 self.whole = self._is_whole() or self._write()
             except OSError as failed:
-                log.warning("emergency.no_ballast why=%s", failed.strerror)
+                logger.warning("emergency.no_ballast why=%s", failed.strerror)
         return self.whole
 
     def free(self) -> bool:

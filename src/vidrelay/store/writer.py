@@ -31,7 +31,7 @@ T = TypeVar("T")
 MAX_GROUP = 256
 """So many changes share a commit at most, which bounds how long the first of them waits."""
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Transaction(Session):
@@ -239,7 +239,7 @@ class Writer:
                 self._store_counts(group.counts, waiting)
             self._connection.execute("COMMIT")
         except Exception as error:  # whatever it was, nobody may be left waiting
-            log.warning("commit.failed changes=%d error=%s", len(jobs), error)
+            logger.warning("commit.failed changes=%d error=%s", len(jobs), error)
             self._roll_back()
             self._counters.restore(waiting)
             ours = _ours(error)
@@ -303,7 +303,7 @@ class Writer:
             self._store_counts(waiting)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            log.warning("counters.lost error=%s", error)
+            logger.warning("counters.lost error=%s", error)
             self._roll_back()
 
     def _deliver(self, jobs: list[_Job[Any]], told: list[Task]) -> None:
