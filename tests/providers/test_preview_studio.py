@@ -274,12 +274,13 @@ async def test_closing_ends_every_child(open_studio, tmp_path):
 
 
 @pytest.mark.process
-async def test_keys_in_the_environment_do_not_reach_the_child(open_studio, monkeypatch):
+async def test_keys_in_the_environment_do_not_reach_the_child(open_studio):
     """
     A provider's key in our environment is not in the renderer's.
     """
-    monkeypatch.setenv("FAL_KEY", "canary")
-    studio = open_studio(code="import json,os; print(json.dumps({'error': str('FAL_KEY' in os.environ)})); exit(1)")
+    environ = {**os.environ, "FAL_KEY": "canary"}
+    code = "import json,os; print(json.dumps({'error': str('FAL_KEY' in os.environ)})); exit(1)"
+    studio = open_studio(code=code, environ=environ)
 
     await told(studio, "PUT", body=WORDS)
 

@@ -95,17 +95,19 @@ class PreviewStudio:
         slots: int | None = None,
         pace: Pace | None = None,
         command: tuple[str, ...] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """
         Render into `scratch`, a directory of its own that is made (0700) and emptied of clips at first use.
 
         `asset_path` says where a reference image lies, `slots` None means one for each core. `command` runs one
-        rendering; None: this Python and `render`.
+        rendering; None: this Python and `render`. Of `environ` (None: the process's own) it is given what it needs.
         """
         self.slots = slots or os.cpu_count() or 1
         self._scratch, self._asset_path, self._clock = scratch, asset_path, clock
         self._pace = pace or Pace()
         self._command = command or (sys.executable, "-P", "-m", "vidrelay.providers.preview.render")
+        self._environ = os.environ if environ is None else environ
         self._jobs: dict[str, _Job] = {}
         self._free = asyncio.Semaphore(self.slots)
         self._ready = False
@@ -265,7 +267,7 @@ class PreviewStudio:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env={name: self._environ[name] for name in _ENVIRONMENT if name in self._environ},
             start_new_session=True,
         )
         last = ""
