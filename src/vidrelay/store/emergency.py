@@ -131,7 +131,9 @@ class EmergencyStore:
                     _cry(answer, failed)
                 return
             self._unsaved[answer.task_id] = True
-            log.error("emergency.written task=%s remote=%s why=%s", answer.task_id, answer.remote_id, trouble.message)
+            logger.error(
+                "emergency.written task=%s remote=%s why=%s", answer.task_id, answer.remote_id, trouble.message
+            )
 
     async def _settled(self, task_id: str) -> None:
         if task_id not in self._unsaved:
