@@ -200,6 +200,29 @@ async def test_who_had_the_final_event_is_told_not_to_come_back(served):
     assert (answer.status_code, answer.content) == (204, b"")
 
 
+async def test_a_later_id_that_was_given_out_is_as_good(served):
+    """
+    Who has had a later event of another task has had this one's last, too.
+    """
+    served.relay.make()
+    served.relay.finish("t1")
+    served.relay.make()
+    assert (await served.client.get("/task/t1/events", headers={"Last-Event-ID": "6"})).status_code == 204
+
+
+@pytest.mark.parametrize("last", ["7", "99999999"])
+async def test_an_id_that_was_never_given_out_is_unknown_to_an_ended_task_too(served, last):
+    """
+    Above the newest event of all there is nothing to have had: a reset and the task, not the 204 that means all is had.
+    """
+    served.relay.make()
+    served.relay.finish("t1")
+    served.relay.make()
+    async with stream(served, "/task/t1/events", last=last) as events:
+        assert [(await events.next()).event for _ in range(2)] == ["reset", "task"]
+        assert await events.ended()
+
+
 async def test_one_tasks_stream_is_replayed_to_its_end(served):
     """
     After an earlier id the rest of an ended task's events come, and the stream ends.

@@ -59,9 +59,17 @@ class EventCalls:
         name, last = task_id(call), call.header(b"last-event-id")
         task = await self._relay.get(name)
         seen = known_id(last)
-        if task.ended and seen is not None and seen >= task.event_id:
+        if task.ended and seen is not None and await self._has_all(task, seen):
             return Answer(b"", status=204, headers=DATA_HEADERS)
         return self._stream(last, only=name)
+
+    async def _has_all(self, task: Task, seen: int) -> bool:
+        """
+        Whether that id is of the ended task's final event, or of a later one; not if it was never given out.
+        """
+        if seen <= task.event_id:
+            return seen == task.event_id
+        return await self._relay.log(after=seen, limit=1, task_id=task.id) is not None
 
     def _stream(self, last_event_id: str | None, *, only: str | None) -> ASGIApp:
         return _Stream(
