@@ -8,10 +8,13 @@ import stat
 import pytest
 
 from vidrelay.core.errors import DatabaseUnusable, DiskFull
+from vidrelay.core.lifecycle import Answered, Failed
 from vidrelay.core.ports import AccountPlan, Refused, Scope
-from vidrelay.core.task import State
+from vidrelay.core.task import RemoteFile, State
 from vidrelay.scheduler.account import Account
 from vidrelay.testing.clock import START
+from vidrelay.testing.records import PROBLEM
+from vidrelay.testing.toy import BASE, ToyAdapter
 
 from .each_write import WAYS, count_work, survive
 from .faulty_sqlite import FULL, IOERR_FSYNC, disk
@@ -255,3 +258,38 @@ def test_a_full_disk_does_not_shorten_a_providers_pause():
     account.refused(asked, now=START, monotonic=0.0, chance=0.5)
     account.refused(own, now=START, monotonic=60.0, chance=0.5)
     assert account.rest(creates=True, monotonic=61.0) == 3539.0
+
+
+@pytest.mark.parametrize("kind", ["answered", "failed"])
+async def test_any_answer_that_names_a_job_outlives_a_full_disk(ground, switch, kind):
+    """A create that is answered with the finished result, or with a job that has failed already, is kept as well."""
+    ground.adapter = Eager(kind)
+    async with ground.life() as life:
+        task = await life.submit("a boat")
+        switch.on = True
+        await ground.clock.advance(6)
+        assert journal(ground)[0]["event"] == kind.capitalize()
+        ground.kill()
+    switch.on = False
+    async with ground.life() as life:
+        await life.until(State.DONE if kind == "answered" else State.FAILED, prompts=1)
+        ended = await life.relay.get(task.id)
+        assert ended.remote_id == "job-1"
+        assert ended.error == (None if kind == "answered" else PROBLEM)
+    assert len(ground.provider.creates) == 1
+
+
+class Eager(ToyAdapter):
+    """
+    A provider whose answer to a create call tells how the job ended.
+    """
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def submit(self, task):
+        accepted = yield from super().submit(task)
+        if self.kind == "failed":
+            return Failed(problem=PROBLEM, remote_id=accepted.remote_id)
+        return Answered(remote_id=accepted.remote_id, outputs=(RemoteFile(url=f"{BASE}/files/{accepted.remote_id}/1"),))

@@ -219,8 +219,8 @@ def _cry(answer: Written, failed: OSError) -> None:
     """
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(
-            f"vidrelay: task {answer.task_id} was accepted by its provider as {answer.remote_id}, and the disk does not "
-            f"take that down ({failed.strerror}). If it is uncertain later: "
+            f"vidrelay: task {answer.task_id} was accepted by its provider as {answer.remote_id}, and the disk does "
+            f"not take that down ({failed.strerror}). If it is uncertain later: "
             f"vidrelay resolve {answer.task_id} --adopt {answer.remote_id}\n"
         )
         sys.stderr.flush()

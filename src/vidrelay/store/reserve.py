@@ -129,7 +129,11 @@ class Ballast:
         """
         had, self.whole = self.whole, False
         if had:
-            self._path.unlink(missing_ok=True)
+            try:
+                self._path.unlink(missing_ok=True)
+            except OSError as failed:
+                logger.warning("emergency.ballast_kept why=%s", failed.strerror)
+                return False
         return had
 
     def _is_whole(self) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from vidrelay.core.lifecycle import Accepted, Answered
+from vidrelay.core.lifecycle import Accepted, Answered, Failed
 from vidrelay.core.ports import CachedResult
 from vidrelay.core.task import (
     CancelOutcome,
@@ -155,6 +155,7 @@ _TIMES = Codec(RemoteTimes, created_at=_INSTANT, started_at=_INSTANT, completed_
 _ANSWERS: dict[str, Codec[Any]] = {
     "Accepted": Codec(Accepted, remote_state=(str, RemoteState), times=_TIMES),
     "Answered": Codec(Answered, outputs=_OUTPUTS, times=_TIMES),
+    "Failed": Codec(Failed, problem=_PROBLEM.way),
 }
 _REQUEST = Codec(Request, references=Codec(Reference).many, priority=(str, Priority))
 _TASK = Codec(
@@ -235,7 +236,7 @@ def result_values(task: Task) -> dict[str, Any]:
     }
 
 
-def answer_values(event: Accepted | Answered) -> dict[str, Any]:
+def answer_values(event: Accepted | Answered | Failed) -> dict[str, Any]:
     """
     A provider's answer to a create call as a JSON object.
     """
@@ -243,7 +244,7 @@ def answer_values(event: Accepted | Answered) -> dict[str, Any]:
     return {"event": name, **_ANSWERS[name].encode(event)}
 
 
-def answer_of(told: Mapping[str, Any]) -> Accepted | Answered:
+def answer_of(told: Mapping[str, Any]) -> Accepted | Answered | Failed:
     """
     The answer that `answer_values` wrote.
 
@@ -251,7 +252,7 @@ def answer_of(told: Mapping[str, Any]) -> Accepted | Answered:
         KeyError, TypeError, ValueError: It is none.
     """
     fields = dict(told)
-    answer: Accepted | Answered = _ANSWERS[fields.pop("event")].decode(fields)
+    answer: Accepted | Answered | Failed = _ANSWERS[fields.pop("event")].decode(fields)
     return answer
 
 
