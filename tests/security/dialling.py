@@ -1,0 +1,68 @@
+"""
+How clients reach a relay, and whom they must not reach: themselves, or others on other addresses of this machine.
+"""
+
+import contextlib
+import socket
+from collections import Counter
+from pathlib import Path
+
+from vidrelay.client.beacon import Beacon
+from vidrelay.client.dial import ProofFailed, ProvenBackend
+
+FIRST, LAST = 32_768, 60_999
+"""Where Linux takes the ports of outgoing connections from, unless it is told otherwise."""
+
+
+def hint(port: int) -> Beacon:
+    """
+    What a relay that ended there may have left.
+    """
+    return Beacon(
+        port=port, token="vrl_" + "c" * 43, pid=1, version="0", instance="old", started_at="2026-11-30T12:00:00.000Z"
+    )
+
+
+async def probe(port: int, times: int) -> Counter[str]:
+    """
+    Look so often whether a relay is at that port: what came of it, by kind.
+    """
+    found: Counter[str] = Counter()
+    backend = ProvenBackend(hint(port))
+    for _ in range(times):
+        try:
+            stream = await backend.connect_tcp("127.0.0.1", port)
+        except ProofFailed as error:
+            found["itself" if "Nobody" in str(error) else "stranger"] += 1
+        except OSError:
+            found["nobody"] += 1
+        except Exception as error:
+            found["nobody" if isinstance(error.__cause__, OSError) else f"error {error!r}"] += 1
+        else:
+            found["alive"] += 1
+            await stream.aclose()
+    return found
+
+
+def is_free(port: int) -> bool:
+    """
+    Whether somebody can listen there at once, without the option that overlooks what is left of a connection.
+    """
+    with contextlib.closing(socket.socket()) as listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError:
+            return False
+        return True
+
+
+def unused_port() -> int:
+    """
+    A port of the ephemeral range that nobody has; even, for those are given to connections first.
+    """
+    low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    for port in range((low + high) // 4 * 2, high, 2):
+        if is_free(port):
+            return port
+    raise AssertionError("there is no unused port")
