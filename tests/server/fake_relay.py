@@ -68,6 +68,7 @@ class FakeRelay:
         self.keys: dict[str, str] = {}
         self.watchers: list[asyncio.Queue[Announcement | None]] = []
         self.changed = asyncio.Event()
+        self.waiting = asyncio.Event()
         self.paused = True
         self.queue_length = 100
 
@@ -158,6 +159,7 @@ class FakeRelay:
         return self.standings.get(task.id, Standing())
 
     async def wait(self, task_id: str, *, seconds: float, seen: State | None = None) -> Task:
+        self.waiting.set()
         try:
             async with asyncio.timeout(seconds):
                 while (task := await self.get(task_id)).state is seen and not task.ended:

@@ -160,7 +160,7 @@ async def test_waiting_ends_when_the_state_changes(served):
     served.relay.make()
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(served.client.get("/task/t1?wait=30"))
-        await asyncio.sleep(0.1)
+        await served.relay.waiting.wait()
         served.relay.move("t1", Started(submission_key="k"))
     assert waiting.result().json()["state"] == "submitting"
 
@@ -202,7 +202,7 @@ async def test_waiting_ends_when_the_relay_stops(served):
     served.relay.make()
     async with asyncio.timeout(3), asyncio.TaskGroup() as group:
         waiting = group.create_task(served.client.get("/task/t1?wait=30"))
-        await asyncio.sleep(0.1)
+        await served.relay.waiting.wait()
         served.stop.set()
     assert waiting.result().json()["state"] == "queued"
 
