@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vidrelay.core.errors import VidrelayError
 from vidrelay.core.ports import Clock
 from vidrelay.core.task import Task
-from vidrelay.scheduler.face import RelayFace
+from vidrelay.scheduler.face import Announcement, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode
 from vidrelay.server.api import TaskCalls, task_id
 from vidrelay.server.dispatch import Call
@@ -130,17 +130,21 @@ class _Stream:
         with self._relay.watch() as watching:
             if await self._catch_up(send):
                 return
-            # Progress that was announced while the log was being read may be older than what the log said.
-            stale = watching.qsize()
+            announced_early = watching.qsize()
             while (told := await watching.get()) is not None:
-                stale -= 1
-                if self._only not in (None, told.task.id):
-                    continue
-                if stale >= 0 if told.event_id is None else told.event_id <= self._sent_up_to:
+                announced_early -= 1
+                if self._only not in (None, told.task.id) or self._is_old(told, early=announced_early >= 0):
                     continue
                 await self._put(send, _frame(self._tasks.view(told.task), told.event_id))
                 if self._is_final(told.task):
                     return
+
+    def _is_old(self, told: Announcement, *, early: bool) -> bool:
+        """
+        Whether the log has said this, or something newer: progress has no place in the log, so what was announced while
+        the log was being read (`early`) may be older than what it said.
+        """
+        return early if told.event_id is None else told.event_id <= self._sent_up_to
 
     async def _catch_up(self, send: Send) -> bool:
         """
