@@ -58,6 +58,8 @@ async def test_a_range_outside_is_416_and_tells_the_length(done, asked):
     """
     answer = await done.client.get("/task/t1/result", headers={"Range": asked})
     assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */10")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "range_not_satisfiable"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ STATUSES: dict[str, tuple[int, str]] = {
     "slow_body": (408, "Body too slow"),
     "address_too_long": (414, "Address too long"),
     "unsupported_media_type": (415, "Unsupported media type"),
+    "range_not_satisfiable": (416, "Range not satisfiable"),
     "headers_too_large": (431, "Headers too large"),
     "shutting_down": (503, "Shutting down"),
     "too_many_connections": (503, "Too many connections"),

@@ -19,6 +19,7 @@ from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.answers import FILE_HEADERS, Answer, RawHeaders
 from vidrelay.server.api import task_id, whole_number
 from vidrelay.server.dispatch import Call
+from vidrelay.server.errors import Refusal
 from vidrelay.server.running import hang_up, run_until
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class FileCalls:
         span = _span(call, file.size_bytes, tag)
         if span is None:
             told = (b"content-range", b"bytes */%d" % file.size_bytes)
-            return Answer(b"", status=416, headers=(*headers, told))
+            raise Refusal("range_not_satisfiable", f"The file has {file.size_bytes} bytes.", headers=(told,))
         return _FileAnswer(_open(os.fspath(path), file), span, file.size_bytes, headers)
 
 

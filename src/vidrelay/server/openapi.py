@@ -75,8 +75,8 @@ CALLS: dict[tuple[str, str], _Told] = {
     ),
     ("GET", "/task/{id}/result"): _Told(
         says="A file of the result, whole or a range of it.",
-        answers={200: "*/*", 206: "*/*", 304: None, 416: None},
-        problems=(400, 404, 409, 410, 422),
+        answers={200: "*/*", 206: "*/*", 304: None},
+        problems=(400, 404, 409, 410, 416, 422),
         parameters=(_ID, _query("index", {"type": "integer", "minimum": 0, "maximum": 999}, "which file")),
     ),
     ("GET", "/task/{id}/events"): _Told(
