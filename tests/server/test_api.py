@@ -128,6 +128,8 @@ async def test_an_unknown_account_is_422_in_a_request_and_404_in_a_path(served):
     resumed = await served.client.post("/accounts/x/resume")
     assert (asked.status_code, resumed.status_code) == (422, 404)
     assert asked.json()["code"] == resumed.json()["code"] == "unknown_account"
+    assert asked.json()["field"] == "account"
+    assert "field" not in resumed.json()
 
 
 async def test_a_task_shows_every_field_of_the_contract(served):

@@ -3,6 +3,7 @@ Every error has one code, one status and one line in the reference.
 """
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from vidrelay.core.errors import (
     StoreBusy,
     TransportError,
     UnknownAccount,
+    UnknownAsset,
     UnknownTask,
     VidrelayError,
 )
@@ -62,6 +64,13 @@ def test_the_reference_lists_every_code_that_ends_a_task():
         if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
     }
     assert found <= told
+
+
+def test_an_unknown_picture_names_its_field():
+    """
+    Whoever names a reference that is not there is told which field that was.
+    """
+    assert json.loads(bytes(problem_answer(UnknownAsset()).body))["field"] == "references"
 
 
 @pytest.mark.parametrize(

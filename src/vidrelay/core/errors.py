@@ -59,6 +59,8 @@ class RequestError(VidrelayError):
     """
 
     code = "bad_request"
+    field: str | None = None
+    """The part of the request that is at fault, where there is one."""
 
 
 class InvalidRequest(RequestError):
@@ -106,6 +108,7 @@ class UnknownAsset(RequestError):
     """
 
     code = "unknown_asset"
+    field = "references"
 
 
 class UnknownAccount(RequestError):
@@ -114,6 +117,7 @@ class UnknownAccount(RequestError):
     """
 
     code = "unknown_account"
+    field = "account"
 
 
 class IdempotencyConflict(RequestError):

@@ -5,7 +5,7 @@ The one table from an error's code to its HTTP status, and the problem documents
 import math
 from typing import Any
 
-from vidrelay.core.errors import InvalidRequest, VidrelayError
+from vidrelay.core.errors import RequestError, VidrelayError
 from vidrelay.core.task import Problem
 from vidrelay.core.wire import problem_json
 from vidrelay.server.answers import CLOSE, PROBLEM_HEADERS, Answer, RawHeaders, encode
@@ -106,7 +106,8 @@ def problem_answer(error: VidrelayError, *, status: int | None = None, headers: 
     body: dict[str, Any] = problem_json(problem)
     if error.hint is not None:
         body["hint"] = error.hint
-    if isinstance(error, InvalidRequest) and error.field is not None:
+    # On a route of its own the fault is in the path, which has no fields.
+    if isinstance(error, RequestError) and error.field is not None and status is None:
         body["field"] = error.field
     if isinstance(error, Refusal):
         headers = (*headers, *error.headers)
