@@ -4,14 +4,14 @@ What a task's standing is called before people.
 
 from vidrelay.cli.terminal import shortened, shown, span
 from vidrelay.client.views import TaskView
-from vidrelay.core.task import CancelOutcome, RemoteState, State
+from vidrelay.core.task import BlockReason, CancelOutcome, RemoteState, State
 
 _BLOCKED = {
-    "rate": "the provider asks to wait",
-    "balance": "the account is out of balance; top it up, then: vidrelay accounts --resume {account}",
-    "auth": "the provider refuses the key; mend it, then: vidrelay accounts --resume {account}",
-    "daily_limit": "the daily limit is reached",
-    "disk": "the disk is full",
+    BlockReason.RATE: "the provider asks to wait",
+    BlockReason.BALANCE: "the account is out of balance; top it up, then: vidrelay accounts --resume {account}",
+    BlockReason.AUTH: "the provider refuses the key; mend it, then: vidrelay accounts --resume {account}",
+    BlockReason.DAILY_LIMIT: "the daily limit is reached",
+    BlockReason.DISK: "the disk is full",
 }
 
 _CANCEL = {

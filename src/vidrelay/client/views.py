@@ -10,7 +10,18 @@ from datetime import datetime
 from typing import Any
 
 from vidrelay.core.errors import VidrelayError
-from vidrelay.core.task import ENDED, Blocked, CancelOutcome, Eta, JsonObject, Problem, RemoteState, State, Timings
+from vidrelay.core.task import (
+    ENDED,
+    Blocked,
+    BlockReason,
+    CancelOutcome,
+    Eta,
+    JsonObject,
+    Problem,
+    RemoteState,
+    State,
+    Timings,
+)
 from vidrelay.core.wire import SEGMENTS
 
 
@@ -185,7 +196,10 @@ def _eta(told: Any) -> Eta | None:
 def _blocked(told: Any) -> Blocked | None:
     if not isinstance(told, Mapping):
         return None
-    return Blocked(reason=_text(told, "reason") or "", until=_instant(told.get("until")))
+    reason = told.get("reason")
+    return (
+        Blocked(reason=BlockReason(reason), until=_instant(told.get("until"))) if reason in set(BlockReason) else None
+    )
 
 
 def _cancel(told: Any) -> CancelOutcome | None:

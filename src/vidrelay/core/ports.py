@@ -25,7 +25,7 @@ from vidrelay.core.lifecycle import (
     StillRunning,
 )
 from vidrelay.core.messages import HttpReply, HttpRequest
-from vidrelay.core.task import Asset, FileRef, JsonObject, RemoteFile, Request, State, Task
+from vidrelay.core.task import Asset, BlockReason, FileRef, JsonObject, RemoteFile, Request, State, Task
 
 T = TypeVar("T")
 
@@ -120,11 +120,11 @@ class Refused:
     """
     The provider surely did not carry out the call, and a later one may work: the account pauses.
 
-    `reason` is one of the contract's `blocked` words; `retry_after` is seconds as the provider told, or None.
+    `retry_after` is seconds as the provider told, or None.
     """
 
     scope: Scope
-    reason: str
+    reason: BlockReason
     detail: str
     retry_after: float | None = None
 
@@ -383,7 +383,7 @@ class Pause:
     """
 
     scope: Scope
-    reason: str
+    reason: BlockReason
     detail: str
     until: datetime | None
 

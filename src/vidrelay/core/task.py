@@ -338,15 +338,33 @@ class Eta:
     basis: str
 
 
+class BlockReason(StrEnum):
+    """
+    What a task or an account waits for: a place, the provider's pace, money, a key, the day's end, room on the disk, a
+    lost create; or the network, which no task shows as its `blocked`.
+    """
+
+    WINDOW = "window"
+    RATE = "rate"
+    BALANCE = "balance"
+    AUTH = "auth"
+    DAILY_LIMIT = "daily_limit"
+    DISK = "disk"
+    LOOKUP = "lookup"
+    NETWORK = "network"
+
+
+SHOWN_REASONS = tuple(reason for reason in BlockReason if reason is not BlockReason.NETWORK)
+"""The reasons that a task may show (contract section 3)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """
     What a task waits for, and until when if known.
-
-    `reason` is one of `window`, `rate`, `balance`, `auth`, `daily_limit`, `disk`, `lookup`.
     """
 
-    reason: str
+    reason: BlockReason
     until: datetime | None = None
 
 

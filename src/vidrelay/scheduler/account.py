@@ -12,27 +12,26 @@ from decimal import Decimal
 
 from vidrelay.core.pace import LONGEST_WAIT, backoff
 from vidrelay.core.ports import AccountPlan, Pause, Prepared, Refused, Scope
-from vidrelay.core.task import Blocked, Money
+from vidrelay.core.task import SHOWN_REASONS, Blocked, BlockReason, Money
+from vidrelay.scheduler.face import WindowSource
 
 ANY = "*"
 LOWERED_FOR_SECONDS = 60.0
-UNTOLD_REST_SECONDS = {"auth": 300.0, "balance": 300.0}
+UNTOLD_REST_SECONDS = {BlockReason.AUTH: 300.0, BlockReason.BALANCE: 300.0}
 """How long an account rests when its provider says why but not how long: three calls in ten minutes at the most."""
 
 PROBE_SECONDS = 15.0
 FOREVER = float("inf")
 
-SHOWN_REASONS = frozenset({"window", "rate", "balance", "auth", "daily_limit", "disk", "lookup"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """
-    A window's size and where it comes from: `provider`, `configured`, `default`, or `lowered` for a while.
+    A window's size and where it comes from.
     """
 
     places: int
-    source: str
+    source: WindowSource
 
 
 class Account:
@@ -80,7 +79,7 @@ class Account:
         places = limits.get(window, limits.get(ANY, 1))
         lowered = self._lowered.get(window)
         if lowered is not None and lowered[1] > monotonic and lowered[0] < places:
-            return Limit(places=lowered[0], source="lowered")
+            return Limit(places=lowered[0], source=WindowSource.LOWERED)
         return Limit(places=places, source=source)
 
     def lower(self, window: str, places: int, monotonic: float) -> None:
@@ -89,13 +88,13 @@ class Account:
         """
         self._lowered[window] = max(1, places), monotonic + LOWERED_FOR_SECONDS
 
-    def _limits(self) -> tuple[Mapping[str, int], str]:
+    def _limits(self) -> tuple[Mapping[str, int], WindowSource]:
         configured = self.plan.window.limits
         if configured is not None:
-            return configured, "configured"
+            return configured, WindowSource.CONFIGURED
         if self._told is not None:
-            return self._told, "provider"
-        return {ANY: 1}, "default"
+            return self._told, WindowSource.PROVIDER
+        return {ANY: 1}, WindowSource.DEFAULT
 
     # Pauses
 
@@ -113,7 +112,11 @@ class Account:
         Trouble of our own never shortens what a provider asked for.
         """
         kept = self._pauses.get(refusal.scope)
-        if refusal.reason == "disk" and kept is not None and kept[1] > monotonic + (refusal.retry_after or 0.0):
+        if (
+            refusal.reason == BlockReason.DISK
+            and kept is not None
+            and kept[1] > monotonic + (refusal.retry_after or 0.0)
+        ):
             return kept[0]
         self._refusals += 1
         self._probing_until = None

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -25,17 +26,27 @@ class Announcement:
     event_id: int | None = None
 
 
+class WindowSource(StrEnum):
+    """
+    Who says how many places a window has: the provider, the configuration, nobody, or a refusal, for a while.
+    """
+
+    PROVIDER = "provider"
+    CONFIGURED = "configured"
+    DEFAULT = "default"
+    LOWERED = "lowered"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowStatus:
     """
     One window of an account: how many places it has, who says so, and how many tasks take one or wait for one.
 
-    `source` is `provider`, `configured`, `default`, or `lowered` (after a refusal, for a while).
     """
 
     name: str
     limit: int
-    source: str
+    source: WindowSource
     running: int
     queued: int
 

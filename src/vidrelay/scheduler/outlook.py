@@ -8,7 +8,7 @@ from math import isinf
 
 from vidrelay.core.estimate import in_line, remaining, told
 from vidrelay.core.ports import Clock
-from vidrelay.core.task import Blocked, Eta, Standing, State, Task
+from vidrelay.core.task import Blocked, BlockReason, Eta, Standing, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
@@ -47,7 +47,8 @@ class Outlook:
                 )
             case State.UNCERTAIN:
                 return Standing(
-                    blocked=Blocked(reason="lookup", until=self._next_lookup(track)), candidates=track.candidates
+                    blocked=Blocked(reason=BlockReason.LOOKUP, until=self._next_lookup(track)),
+                    candidates=track.candidates,
                 )
             case _:
                 return Standing()
@@ -62,7 +63,7 @@ class Outlook:
     def _blocked(self, task: Task) -> Blocked | None:
         account = self._accounts.get(task.account)
         if account is None:
-            return Blocked(reason="auth")
+            return Blocked(reason=BlockReason.AUTH)
         queued = task.state is State.QUEUED
         paused = account.blocked(creates=queued, monotonic=self._clock.monotonic())
         if paused is not None or not queued:
@@ -80,7 +81,7 @@ class Outlook:
         if self._roster.line.ahead(task.id) == 0 and len(running) + len(held) < places:
             return None
         until = min((other.place_until for other in held if other.place_until is not None), default=None)
-        return Blocked(reason="window", until=None if running else until)
+        return Blocked(reason=BlockReason.WINDOW, until=None if running else until)
 
     def _eta_running(self, task: Task) -> Eta | None:
         track = self._roster.track(task.id)

@@ -12,7 +12,7 @@ from vidrelay.core.decide import next_lookup
 from vidrelay.core.errors import DuplicateRemote, TransportError
 from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed, Found, Lost
 from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
-from vidrelay.core.task import Problem, State, Task
+from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Sending, converse
 from vidrelay.scheduler.tools import Delay, Tools
@@ -61,7 +61,7 @@ class Submitter:
         return self._not_sent(trouble.message)
 
     def _not_sent(self, detail: str) -> Refused:
-        return Refused(scope=Scope.CREATES, reason="network", detail=detail)
+        return Refused(scope=Scope.CREATES, reason=BlockReason.NETWORK, detail=detail)
 
     async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome) -> Delay:
         match outcome:
@@ -78,7 +78,7 @@ class Submitter:
                 assert_never(outcome)
 
     async def _back_in_line(self, task: Task, account: Account, refusal: Refused) -> Delay:
-        if refusal.reason == "window":
+        if refusal.reason == BlockReason.WINDOW:
             self._lower(task, account)
         # The pause stands before the task is back in line, or it would be taken again at once.
         await self._tools.pause(account, refusal)

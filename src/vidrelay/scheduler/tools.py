@@ -10,7 +10,7 @@ from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.pace import backoff, next_poll
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Scope, Store
-from vidrelay.core.task import Task
+from vidrelay.core.task import BlockReason, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.history import History
@@ -48,7 +48,7 @@ class Tools:
         """
         Let the account rest as its provider said, and keep that over a restart if the disk takes it.
         """
-        if refusal.reason in ("rate", "window"):
+        if refusal.reason in (BlockReason.RATE, BlockReason.WINDOW):
             self.store.count(rateLimited=1)
         pause = account.refused(refusal, now=self.clock.now(), monotonic=self.clock.monotonic(), chance=self.chance())
         logger.warning(
@@ -68,7 +68,7 @@ class Tools:
         logger.warning("account.rests_for_disk account=%s seconds=%d", account.name, FULL_DISK_SECONDS)
         refusal = Refused(
             scope=Scope.CREATES,
-            reason="disk",
+            reason=BlockReason.DISK,
             detail="there is too little room on the disk for a result",
             retry_after=FULL_DISK_SECONDS,
         )

@@ -4,9 +4,15 @@ The JSON shapes of the HTTP interface, as JSON Schema for its description.
 
 from typing import Any
 
-from vidrelay.core.task import CancelOutcome, Priority, RemoteState, Resolution, State
-from vidrelay.core.wire import MAX_DURATION_SECONDS, MAX_NAME_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_REFERENCES
-from vidrelay.scheduler.face import COUNTERS
+from vidrelay.core.task import SHOWN_REASONS, CancelOutcome, Priority, RemoteState, Resolution, State
+from vidrelay.core.wire import (
+    MAX_DURATION_SECONDS,
+    MAX_NAME_CHARACTERS,
+    MAX_PROMPT_CHARACTERS,
+    MAX_REFERENCES,
+    SEGMENTS,
+)
+from vidrelay.scheduler.face import COUNTERS, WindowSource
 
 Schema = dict[str, Any]
 
@@ -129,7 +135,7 @@ _TASK = _object(
         "blocked": _or_null(
             _object(
                 {
-                    "reason": {"enum": ["window", "rate", "balance", "auth", "daily_limit", "disk", "lookup"]},
+                    "reason": {"enum": [*SHOWN_REASONS]},
                     "until": _or_null(_INSTANT),
                 }
             )
@@ -137,9 +143,7 @@ _TASK = _object(
         "joins": _COUNT,
         "cost": _or_null(_ref("Money")),
         "cancel": _or_null(_object({"outcome": {"enum": [*CancelOutcome]}})),
-        "timings": _object(
-            {name: _or_null(_SECONDS) for name in ("wait", "submit", "queue", "execute", "return", "download", "total")}
-        ),
+        "timings": _object({name: _or_null(_SECONDS) for name in SEGMENTS}),
         "result": _or_null(_object({"files": {"type": "array", "items": _ref("File")}})),
         "error": _or_null(_ref("Problem")),
     }
@@ -149,7 +153,7 @@ _WINDOW = _object(
     {
         "name": _TEXT,
         "limit": _COUNT,
-        "source": {"enum": ["provider", "configured", "default", "lowered"]},
+        "source": {"enum": [*WindowSource]},
         "running": _COUNT,
         "queued": _COUNT,
     }

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from vidrelay.core.errors import UnknownAsset, UnknownTask
 from vidrelay.core.ports import CachedResult, Pause, Scope
-from vidrelay.core.task import Asset, State, Task
+from vidrelay.core.task import Asset, BlockReason, State, Task
 from vidrelay.store import rows
 from vidrelay.store.statements import Session
 
@@ -114,7 +114,7 @@ def pauses(session: Session) -> list[tuple[str, Pause]]:
             account,
             Pause(
                 scope=Scope(scope),
-                reason=reason,
+                reason=BlockReason(reason),
                 detail=detail,
                 until=None if until is None else rows.to_instant(until),
             ),

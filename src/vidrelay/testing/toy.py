@@ -35,7 +35,7 @@ from vidrelay.core.ports import (
     Unknown,
     asset_parameter,
 )
-from vidrelay.core.task import Asset, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
+from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
 
 BASE = "https://toy.test"
 TOY_TRAITS = Traits(dedupe=Dedupe.NONE, can_cancel=True, poll_floor=1.0, longest_run=timedelta(minutes=30))
@@ -300,14 +300,14 @@ class ToyAdapter:
         body = json.dumps({**task.parameters, "key": task.submission_key}).encode()
         reply = yield HttpRequest(method="POST", url=f"{BASE}/jobs", body=body, creates=True)
         if reply.status == 429:
-            reason = "window" if b"too many" in reply.body else "rate"
+            reason = BlockReason.WINDOW if b"too many" in reply.body else BlockReason.RATE
             after = reply.headers.get("retry-after")
-            scope = Scope.CREATES if reason == "window" else Scope.CALLS
+            scope = Scope.CREATES if reason is BlockReason.WINDOW else Scope.CALLS
             return Refused(scope=scope, reason=reason, detail="429", retry_after=float(after) if after else None)
         if reply.status == 401:
-            return Refused(scope=Scope.CALLS, reason="auth", detail="401")
+            return Refused(scope=Scope.CALLS, reason=BlockReason.AUTH, detail="401")
         if reply.status == 402:
-            return Refused(scope=Scope.CREATES, reason="balance", detail="402")
+            return Refused(scope=Scope.CREATES, reason=BlockReason.BALANCE, detail="402")
         if 400 <= reply.status < 500:
             return Failed(problem=Problem(code="refused", title="Refused", detail=f"status {reply.status}"))
         told = _read(reply)
@@ -324,7 +324,9 @@ class ToyAdapter:
             return NotThere(detail="404")
         if reply.status == 429:
             after = reply.headers.get("retry-after")
-            return Refused(scope=Scope.CALLS, reason="rate", detail="429", retry_after=float(after) if after else None)
+            return Refused(
+                scope=Scope.CALLS, reason=BlockReason.RATE, detail="429", retry_after=float(after) if after else None
+            )
         told = _read(reply)
         match told.get("state"):
             case "done":

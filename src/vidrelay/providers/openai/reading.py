@@ -10,7 +10,7 @@ from typing import Any
 from vidrelay.core.lifecycle import Failed
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.ports import Refused, Scope, Search
-from vidrelay.core.task import Problem, RemoteTimes, Task
+from vidrelay.core.task import BlockReason, Problem, RemoteTimes, Task
 from vidrelay.providers.openai import words
 from vidrelay.providers.replies import date_of, instant_of, number_of, text_of, told, wait_of
 
@@ -45,13 +45,13 @@ def refusal(
     if creating and reply.status == 403 and words.POLICY.search(why):
         return None
     if reply.status in (401, 403):
-        return Refused(scope=Scope.CALLS, reason="auth", detail=why, retry_after=wait)
+        return Refused(scope=Scope.CALLS, reason=BlockReason.AUTH, detail=why, retry_after=wait)
     if creating and (reply.status == 402 or (reply.status == 429 and words.NO_BALANCE.search(why))):
-        return Refused(scope=Scope.CREATES, reason="balance", detail=why, retry_after=wait)
+        return Refused(scope=Scope.CREATES, reason=BlockReason.BALANCE, detail=why, retry_after=wait)
     if creating and reply.status == 429 and words.TOO_MANY_RUNNING.search(why):
-        return Refused(scope=Scope.CREATES, reason="window", detail=why, retry_after=wait)
+        return Refused(scope=Scope.CREATES, reason=BlockReason.WINDOW, detail=why, retry_after=wait)
     if reply.status == 429:
-        return Refused(scope=Scope.CALLS, reason="rate", detail=why, retry_after=wait)
+        return Refused(scope=Scope.CALLS, reason=BlockReason.RATE, detail=why, retry_after=wait)
     return None
 
 
