@@ -46,7 +46,14 @@ class Shell:
     def run(self, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "vidrelay", *arguments]
         return subprocess.run(
-            command, env=self.env, capture_output=True, text=True, timeout=seconds, cwd=self.folder, check=False
+            command,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            cwd=self.folder,
+            check=False,
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -665,7 +672,7 @@ def test_doctor_sees_the_running_relay(shell: Shell) -> None:
 
 def test_the_cache_is_listed_checked_and_emptied(shell: Shell, provider: str) -> None:
     """
-    `cache` lists results with their bytes, forgets one whose file is gone, and clears the rest.
+    `cache` lists results with their bytes, forgets one whose file is gone, and clears the rest, but not unasked.
     """
     path = Path(shell.run("generate", "A fox").stdout.strip())
     listed = json.loads(shell.run("cache", "ls", "--json").stdout)
@@ -675,5 +682,8 @@ def test_the_cache_is_listed_checked_and_emptied(shell: Shell, provider: str) ->
     path.unlink()
     assert json.loads(shell.run("cache", "verify", "--json").stdout)["forgotten"] == [listed["results"][0]["taskId"]]
     shell.run("generate", "A hen")
+    unasked = shell.run("cache", "clear")
+    assert (unasked.returncode, unasked.stdout) == (1, "")
+    assert "--yes" in unasked.stderr
     assert json.loads(shell.run("cache", "clear", "--yes", "--json").stdout) == {"cleared": 1}
     assert json.loads(shell.run("cache", "ls", "--json").stdout)["results"] == []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vidrelay.cli.tasks import AsJson, finish
-from vidrelay.cli.terminal import Exit, Where, bulk, out_json, say, table
+from vidrelay.cli.terminal import Exit, Where, agreed, bulk, out_json, say, table
 
 
 def build() -> typer.Typer:
@@ -85,7 +85,8 @@ def clear(
     """
     Delete every kept result. What was paid for must be paid for again.
     """
-    if not yes and not typer.confirm("Delete every kept result?", err=True):
+    if not yes and not agreed("Delete every kept result?"):
+        say("Nothing was deleted. Where nobody can be asked, say --yes.")
         raise typer.Exit(Exit.FAILED)
     finish(_clear(context.obj, as_json))
 

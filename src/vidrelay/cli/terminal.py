@@ -129,6 +129,18 @@ def say(text: str = "") -> None:
     sys.stderr.flush()
 
 
+def agreed(question: str) -> bool:
+    """
+    Ask people, not machines: the answer comes on standard input, and none is no.
+    """
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        say()
+    return answer.strip().lower() in ("y", "yes")
+
+
 def console() -> "Console":
     """
     The terminal for people.
