@@ -61,8 +61,10 @@ async def open_client(
         RelayUnavailable: None runs and none is to be started, or it does not start.
         ConfigError: The configuration of a relay that is started is wrong.
     """
+    from vidrelay.config.places import state_directory  # noqa: PLC0415 importing the client must stay quick
+
     client = Client(
-        _state_dir(state_dir),
+        state_directory(state_dir, os.environ),
         start=start,
         config=_absolute(config),
         app=app,
@@ -80,15 +82,6 @@ def _absolute(config: str | Path | None) -> Path | None:
     The configuration's path for a process that runs in another directory.
     """
     return Path(config).absolute() if config is not None else None
-
-
-def _state_dir(named: str | Path | None) -> Path:
-    found = named or os.environ.get("VIDRELAY_STATE_DIR")
-    if found:
-        return Path(found).expanduser().absolute()
-    from platformdirs import user_state_path  # noqa: PLC0415 needed only where nothing is named
-
-    return user_state_path("vidrelay")
 
 
 class Client:

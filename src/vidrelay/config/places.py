@@ -13,7 +13,7 @@ MAX_CONFIG_BYTES = 256 * 1024
 MAX_KEY_BYTES = 64 * 1024
 
 
-def state_directory(option: str | None, environ: Mapping[str, str]) -> Path:
+def state_directory(option: str | Path | None, environ: Mapping[str, str]) -> Path:
     """
     The state directory: `--state-dir`, else `VIDRELAY_STATE_DIR`, else the platform's own place. Not made here.
     """
