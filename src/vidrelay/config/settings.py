@@ -2,7 +2,6 @@
 The records of the configuration, and how a file becomes them: wholly, or not at all.
 """
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from vidrelay.config.places import MAX_CONFIG_BYTES, read_trusted
 from vidrelay.config.table import Source, Table
 from vidrelay.config.units import duration, money, price, said, size
 from vidrelay.core.errors import ConfigError
+from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
 from vidrelay.core.ports import Pricing, WindowSetting
 from vidrelay.core.task import Money
@@ -358,18 +358,9 @@ def _base_url_fault(text: str, private: bool) -> str | None:
         return "must not hold ? or #"
     if parts.scheme not in ("http", "https"):
         return "must begin with https://"
-    if parts.scheme == "http" and not (_is_loopback(host) or private):
+    if parts.scheme == "http" and not (is_loopback_host(host) or private):
         return "may be http:// only for a loopback address, or on a private network with private_network = true"
     return None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _from_environment(

@@ -6,13 +6,13 @@ error code and the job as body, aborts on DELETE, and lists from its memory alon
 keep them elsewhere, and its DELETE only forgets.
 """
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from vidrelay.core.errors import ConfigError
+from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply, HttpRequest
 from vidrelay.core.ports import (
@@ -71,7 +71,7 @@ class OpenAiAdapter:
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=self._dialect in (Dialect.AUTO, Dialect.VLLM_OMNI),
-            poll_floor=0.0 if _is_loopback(parts.hostname) else 1.0,
+            poll_floor=0.0 if is_loopback_host(parts.hostname) else 1.0,
             hosts=_hosts(base_url),
             irrelevant=words.IRRELEVANT,
             pictures=PictureRule(),
@@ -258,13 +258,6 @@ def _settled(alike: dict[str, dict[str, Any]], *, whole: bool = True) -> FindOut
     (remote_id, job) = next(iter(alike.items()))
     state = words.remote_state(text_of(job, "status"))
     return Found(remote_id=remote_id, remote_state=state, times=replace(times(job), completed_at=None))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _hosts(base_url: str) -> tuple[str, ...]:
