@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vidrelay.core.task import State
+from vidrelay.server.api import DEFAULT_PAGE, MAX_APP_CHARACTERS, MAX_KEY_CHARACTERS, MAX_PAGE, MAX_WAIT_SECONDS
+from vidrelay.server.files import MAX_INDEX
 from vidrelay.server.schemas import SCHEMAS, Schema
 
 
@@ -32,7 +34,7 @@ def _header(name: str, schema: Schema, says: str) -> Schema:
     return {"name": name, "in": "header", "schema": schema, "description": says}
 
 
-_PRINTABLE: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+_PRINTABLE: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARACTERS, "pattern": "^[!-~]+$"}
 _ID: Schema = {
     "name": "id",
     "in": "path",
@@ -60,7 +62,11 @@ CALLS: dict[tuple[str, str], _Told] = {
         parameters=(
             _header("Idempotency-Key", _PRINTABLE, "the same key and request get the same task"),
             _header("X-Client-Request-Id", _PRINTABLE, "a repeated one is a resend of the same click"),
-            _header("X-Vidrelay-App", {"type": "string", "maxLength": 100, "pattern": "^[ -~]*$"}, "the app's name"),
+            _header(
+                "X-Vidrelay-App",
+                {"type": "string", "maxLength": MAX_APP_CHARACTERS, "pattern": "^[ -~]*$"},
+                "the app's name",
+            ),
         ),
     ),
     ("GET", "/task/{id}"): _Told(
@@ -69,7 +75,7 @@ CALLS: dict[tuple[str, str], _Told] = {
         problems=(404, 422),
         parameters=(
             _ID,
-            _query("wait", {"type": "number", "minimum": 0, "maximum": 60}, "seconds to wait at most"),
+            _query("wait", {"type": "number", "minimum": 0, "maximum": MAX_WAIT_SECONDS}, "seconds to wait at most"),
             _query("seen", {"enum": [*State]}, "answer at once where the state differs from this"),
         ),
     ),
@@ -77,7 +83,7 @@ CALLS: dict[tuple[str, str], _Told] = {
         says="A file of the result, whole or a range of it.",
         answers={200: "*/*", 206: "*/*", 304: None},
         problems=(400, 404, 409, 410, 416, 422),
-        parameters=(_ID, _query("index", {"type": "integer", "minimum": 0, "maximum": 999}, "which file")),
+        parameters=(_ID, _query("index", {"type": "integer", "minimum": 0, "maximum": MAX_INDEX}, "which file")),
     ),
     ("GET", "/task/{id}/events"): _Told(
         says="One task's events, to its final one.",
@@ -107,7 +113,9 @@ CALLS: dict[tuple[str, str], _Told] = {
         parameters=(
             _query("state", _STATE_LIST, "only these states"),
             _query("account", {"type": "string"}, "only this account"),
-            _query("limit", {"type": "integer", "minimum": 1, "maximum": 500, "default": 50}, "how many"),
+            _query(
+                "limit", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE}, "how many"
+            ),
             _query("cursor", {"type": "string", "pattern": "^YmVmb3JlOj[A-Za-z0-9_-]{1,24}$"}, "next of the last page"),
         ),
     ),
