@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.fingerprint import normalise_prompt
 from vidrelay.core.task import (
     Blocked,
     CancelOutcome,
@@ -317,6 +318,35 @@ def test_the_longest_prompt_counts_characters_and_not_bytes():
     A prompt of 32,768 characters is taken though it has four times as many bytes.
     """
     assert len(request_from_json({"prompt": "🦊" * 32_768}).prompt) == 32_768
+
+
+@pytest.mark.parametrize(
+    "prompt", [" \n\t", "\u200b", "  \u200b\u3000 ", "\ufeff\u200e", "\u200d\ufe0f", "\x1f", "\u00ad" * 32_768]
+)
+def test_a_prompt_with_nothing_to_see_is_refused(prompt):
+    """
+    What would be the empty prompt in the fingerprint is no prompt.
+    """
+    assert refused({"prompt": prompt}).field == "prompt"
+
+
+@pytest.mark.parametrize("prompt", ["🦊", "!", "...", "❤\ufe0f", "\u200bx", "狐", "①", "— —"])
+def test_a_prompt_of_one_sign_is_a_prompt(prompt):
+    """
+    Whatever can be seen may be asked for, and is kept as it was typed.
+    """
+    assert request_from_json({"prompt": prompt}).prompt == prompt
+
+
+@given(st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_characters="\x00", exclude_categories=["Cs"])))
+def test_the_quick_look_at_a_prompt_agrees_with_the_fingerprint(prompt):
+    """
+    A prompt is refused exactly where nothing is left of it in the fingerprint.
+    """
+    if normalise_prompt(prompt):
+        assert request_from_json({"prompt": prompt}).prompt == prompt
+    else:
+        assert refused({"prompt": prompt}).field == "prompt"
 
 
 @pytest.mark.parametrize("value", [5, 5.0, 0.1, 86_400])

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.fingerprint import normalise_prompt
 from vidrelay.core.task import (
     Asset,
     Blocked,
@@ -330,8 +331,9 @@ def _string(value: object, field: str, *, least: int, most: int) -> str:
 
 def _prompt(value: object, field: str) -> str:
     text = _string(value, field, least=1, most=MAX_PROMPT_CHARACTERS)
-    if not text.strip():
-        raise InvalidRequest(f"{field} is blank", field=field)
+    # A letter or digit is never dropped, and nearly every prompt begins with one; only the others are gone through.
+    if not any(map(str.isalnum, text)) and not normalise_prompt(text):
+        raise InvalidRequest(f"{field} is blank: it holds nothing that can be seen", field=field)
     return text
 
 
