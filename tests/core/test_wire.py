@@ -246,6 +246,8 @@ def test_a_minimal_request_has_the_defaults():
         ({"aspectRatio": 1.78}, "aspectRatio"),
         ({"duration": 0}, "duration"),
         ({"duration": -1}, "duration"),
+        ({"duration": 1e-300}, "duration"),
+        ({"duration": 0.099}, "duration"),
         ({"duration": True}, "duration"),
         ({"duration": "5"}, "duration"),
         ({"duration": float("nan")}, "duration"),

@@ -36,6 +36,7 @@ T = TypeVar("T")
 MAX_PROMPT_CHARACTERS = 32_768
 MAX_NAME_CHARACTERS = 200
 MAX_ADDRESS_CHARACTERS = 8_192
+MIN_DURATION_SECONDS = 0.1
 MAX_DURATION_SECONDS = 86_400
 MAX_REFERENCES = 32
 MAX_DEPTH = 64
@@ -359,8 +360,9 @@ def _duration(value: object, field: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidRequest(f"{field} must be a number of seconds", field=field)
     # Written so that NaN, which is neither over nor under anything, is refused too.
-    if not 0 < value <= MAX_DURATION_SECONDS:
-        raise InvalidRequest(f"{field} must be above 0 and at most {MAX_DURATION_SECONDS} seconds", field=field)
+    if not MIN_DURATION_SECONDS <= value <= MAX_DURATION_SECONDS:
+        told = f"{field} must be from {MIN_DURATION_SECONDS} to {MAX_DURATION_SECONDS} seconds"
+        raise InvalidRequest(told, field=field)
     return value
 
 

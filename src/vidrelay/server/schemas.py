@@ -10,6 +10,7 @@ from vidrelay.core.wire import (
     MAX_NAME_CHARACTERS,
     MAX_PROMPT_CHARACTERS,
     MAX_REFERENCES,
+    MIN_DURATION_SECONDS,
     SEGMENTS,
 )
 from vidrelay.scheduler.face import COUNTERS, WindowSource
@@ -65,7 +66,7 @@ _GENERATE: Schema = {
         "provider": _NAME,
         "modelVersion": _NAME,
         "aspectRatio": {"type": ["string", "null"], "pattern": "^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$"},
-        "duration": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": MAX_DURATION_SECONDS},
+        "duration": {"type": ["number", "null"], "minimum": MIN_DURATION_SECONDS, "maximum": MAX_DURATION_SECONDS},
         "resolution": _NAME,
         "seed": {"type": ["integer", "null"], "minimum": -(2**63), "maximum": 2**63 - 1},
         "stylePreset": _NAME,
