@@ -4,13 +4,18 @@ A real relay is killed at points of its life and started again: nothing is lost,
 A few points here; `python tests/kill/proof.py --rounds 3` is the whole of it.
 """
 
+import signal
+
 import pytest
 
 from kill.fuses import FUSES
 from kill.points import POINTS
 from kill.trial import run
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such kill on this system"),
+]
 
 
 def test_there_is_a_way_to_die_at_each_of_the_42_points() -> None:

@@ -25,7 +25,7 @@ from vidrelay.testing.simulator import running_simulator
 LAUNCHER = Path(__file__).with_name("launcher.py")
 READY = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
 PACE = 'first = "0.2s"\ncap = "0.4s"\nnot_found_grace = "1s"\n'
-DIE_SECONDS = 30.0
+DIE_SECONDS = 45.0
 ENDED = ("done", "failed", "cancelled", "expired")
 BROKEN = (httpx2.TransportError, ConnectionError)
 
