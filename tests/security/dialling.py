@@ -4,7 +4,9 @@ How clients reach a relay, and whom they must not reach: themselves, or others o
 
 import contextlib
 import socket
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from vidrelay.client.beacon import Beacon
@@ -42,6 +44,36 @@ async def probe(port: int, times: int) -> Counter[str]:
             found["alive"] += 1
             await stream.aclose()
     return found
+
+
+@contextlib.contextmanager
+def recorder(family: socket.AddressFamily, address: str, port: int, heard: list[bytes]) -> Iterator[int]:
+    """
+    Listens and notes each connection, and what it says first; yields its port.
+    """
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen()
+        listener.settimeout(0.05)
+        over = threading.Event()
+
+        def listen() -> None:
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = listener.accept()
+                    connection.settimeout(1)
+                    with connection, contextlib.suppress(OSError):
+                        heard.append(b"")
+                        heard.append(connection.recv(65536))
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
 
 
 def is_free(port: int) -> bool:

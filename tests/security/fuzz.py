@@ -24,6 +24,8 @@ GONE_SECONDS = 35.0
 WARM_UP = 0.1
 """The share of the inputs after which memory is measured for the first time."""
 
+# No answer lets another site read it, and none says what answers.
+_TELLTALE = re.compile(rb"\r\n(?:access-control-|server:|x-powered-by:)|uvicorn|starlette|Traceback", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
 
 
@@ -131,7 +133,7 @@ async def _send(port: int, data: bytes, number: int, figures: Figures) -> None:
     figures.statuses.update(statuses)
     if any(status >= 500 for status in statuses):
         figures.server_errors.append(number)
-    if 0 in statuses:
+    if 0 in statuses or _TELLTALE.search(answer):
         figures.garbled.append(number)
 
 

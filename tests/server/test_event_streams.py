@@ -254,6 +254,20 @@ async def test_a_quiet_stream_says_now_and_then_that_it_is_alive(served):
         assert (await events.next()).event == "task"
 
 
+@pytest.mark.parametrize("seconds", [-86_400.0, 10 * 365 * 86_400.0])
+async def test_setting_the_clock_changes_nothing_for_a_stream(served, seconds):
+    """
+    Heartbeats come by the monotonic clock: a jump of the wall clock brings none, and keeps none back.
+    """
+    async with stream(served) as events:
+        await listening(served)
+        served.clock.jump(seconds)
+        served.relay.make()
+        assert (await events.next()).event == "task"
+        await served.clock.advance(HEARTBEAT_SECONDS)
+        assert (await events.next()).comment is not None
+
+
 async def test_streams_end_when_the_relay_stops(served):
     """
     An open stream is ended properly once the relay is told to stop.

@@ -312,10 +312,13 @@ async def test_a_named_origin_still_needs_the_token(served):
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "", "x", "SAME-ORIGIN", "none, none"])
 async def test_a_call_from_another_site_is_refused(served, site):
     """
-    `Sec-Fetch-Site` of another site, or with a word we do not know, is a 403 despite the token.
+    `Sec-Fetch-Site` of another site, or with a word we do not know, is a 403 on every route despite the token.
     """
-    answer = await served.client.get("/health", headers={"Sec-Fetch-Site": site})
-    assert answer.status_code == 403
+    expected = await refusal(served)
+    own = [(b"Host", b"127.0.0.1:%d" % served.port), (b"X-Local-Token", TOKEN.encode())]
+    for method, path in ROUTES:
+        answer = without_date(await served.raw(call(method, path, [*own, (b"Sec-Fetch-Site", site.encode())])))
+        assert answer == expected, (method, path)
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
@@ -400,6 +403,19 @@ async def test_an_upgrade_passes_the_same_gate(served):
     expected = await refusal(served)
     assert without_date(await served.raw(call("GET", "/events", [*host, *upgrade, *token]))) == expected
     assert without_date(await served.raw(call("GET", "/events", [host[0], *upgrade]))) == expected
+
+
+async def test_what_has_an_effect_is_not_to_be_had_by_looking(served):
+    """
+    Every path that takes POST alone answers GET and HEAD with 405 and says what it takes.
+    """
+    looking = {path for method, path in ROUTES if method == "GET"}
+    effects = {path for method, path in ROUTES if method == "POST"} - looking
+    assert len(effects) >= 9
+    for path in effects:
+        for reading in ("GET", "HEAD"):
+            answer = await served.client.request(reading, path)
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST"), path
 
 
 async def test_reading_changes_nothing(served):
