@@ -4,14 +4,17 @@ The disk is full, or fails, under a whole relay: nothing that is paid for is for
 
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
+from vidrelay import assemble
 from vidrelay.core.errors import DatabaseUnusable, DiskFull
 from vidrelay.core.lifecycle import Answered, Failed
 from vidrelay.core.ports import AccountPlan, Refused, Scope
 from vidrelay.core.task import RemoteFile, State
 from vidrelay.scheduler.account import Account
+from vidrelay.store import emergency
 from vidrelay.testing.clock import START
 from vidrelay.testing.records import PROBLEM
 from vidrelay.testing.toy import BASE, ToyAdapter
@@ -293,3 +296,12 @@ class Eager(ToyAdapter):
         if self.kind == "failed":
             return Failed(problem=PROBLEM, remote_id=accepted.remote_id)
         return Answered(remote_id=accepted.remote_id, outputs=(RemoteFile(url=f"{BASE}/files/{accepted.remote_id}/1"),))
+
+
+def test_the_page_tells_the_numbers_and_names_of_the_code():
+    """What docs/reference/database.md says of ballast, journal and backup is what the code does."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()
+    assert f"a file of {emergency.BALLAST_BYTES // 2**20} MiB" in page
+    assert assemble.BACKUP_SECONDS == 3600.0
+    for name in ("`ballast`", "`emergency.jsonl`", "`relay.db.bak`"):
+        assert name in page
