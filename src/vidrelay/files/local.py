@@ -156,7 +156,7 @@ class LocalFiles:
         path = self._root / name.fingerprint / f"{stem}.part"
         for chance in range(TRIES):
             try:
-                _make_folder(self._root)
+                self._make_root()
                 _make_folder(path.parent, instead_of_link=True)
                 _create_file(path)
                 break
@@ -165,6 +165,13 @@ class LocalFiles:
                 if chance == TRIES - 1:
                     raise
         return _LocalPart(path, name, made=self._made, writing=self._parts)
+
+    def _make_root(self) -> None:
+        new = not self._root.exists()
+        _make_folder(self._root)
+        if new:
+            # What is below it is synced when a result is published.
+            _sync_folder(self._root.parent)
 
     def _sweep(self, known: frozenset[str]) -> int:
         deleted = 0

@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -140,6 +140,9 @@ def _make(path: Path, scripts: Sequence[str]) -> None:
         _use_log(connection)
     draft.rename(path)
     sync_folder(path.parent)
+    with suppress(OSError):
+        # The folder may be as new as the database; its own folder may be one that is not ours to open.
+        sync_folder(path.parent.parent)
 
 
 def sync_folder(folder: Path) -> None:
