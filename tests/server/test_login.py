@@ -2,15 +2,17 @@
 A browser comes in with a one-time code, may look with its cookie, and changes things only with its page's own key.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
 import re
+import shutil
 
 import pytest
 from loopback import TOKEN, Served
 
-from vidrelay.server.login import CODE_SECONDS, LOGIN_SECONDS, MAX_CODES, MAX_LOGINS, Logins
+from vidrelay.server.login import CODE_SECONDS, LOGIN_SECONDS, MAX_CODES, MAX_LOGINS, SCRIPT, Logins
 from vidrelay.testing.clock import FakeClock
 
 ORIGIN = {"Origin": "http://127.0.0.1:P", "Sec-Fetch-Site": "same-origin"}
@@ -117,6 +119,45 @@ async def test_the_pages_policy_lets_in_its_own_script_and_nothing_else(served):
     assert policy.startswith(b"default-src 'none'; script-src 'sha256-" + digest + b"'; connect-src 'self'; ")
     assert b"referrer-policy: no-referrer" in head
     assert b"cache-control: no-store" in head
+
+
+STAGE = """
+const [search, place, script] = process.argv.slice(1);
+const world = {
+  location: { search, replace: (to) => console.log("to", to) },
+  history: { replaceState: (_, __, to) => console.log("shown", to) },
+  sessionStorage: { setItem: (name, value) => console.log("kept", name, value) },
+  document: { body: {} },
+  fetch: (path, told) => fetch(place + path, { ...told, headers: { ...told.headers, Origin: place } }),
+};
+new Function(...Object.keys(world), script)(...Object.values(world));
+process.on("exit", () => console.log("says", world.document.body.textContent ?? "nothing"));
+"""
+
+
+async def run_script(served: Served, code: str) -> list[str]:
+    """
+    What the page's script does with that code, in a JavaScript engine.
+    """
+    arguments = [f"?code={code}", f"http://127.0.0.1:{served.port}", SCRIPT]
+    child = await asyncio.create_subprocess_exec(
+        "node", "-e", STAGE, "--", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await child.communicate()
+    return said.decode().splitlines()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+async def test_the_pages_script_takes_the_code_out_of_sight_and_keeps_the_key_in_its_tab(served):
+    """
+    It spends the code, keeps the key in the tab's storage and goes on; a used code is told, and leads nowhere.
+    """
+    code = await new_code(served)
+    shown, kept, to, says = await run_script(served, code)
+    assert (shown, to, says) == ("shown /login", "to /", "says nothing")
+    assert re.fullmatch("kept vidrelay-key [A-Za-z0-9_-]{43}", kept)
+    shown, says = await run_script(served, code)
+    assert "has been used" in says
 
 
 @pytest.mark.parametrize(
