@@ -22,7 +22,7 @@ from server.test_gate import ROUTES, call, hosts
 from transport.mutations import try_all
 
 from security.bombs import bombs, throw
-from security.dialling import is_free, probe, unused_port
+from security.dialling import Mirror, is_free, probe, unused_port
 from security.fuzz import fuzz
 from security.lives import Life, pretend_provider
 from security.starts import race
@@ -126,8 +126,10 @@ def probes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Probes of an unused port: nobody is alive there, not even ourselves."""
     port = unused_port()
     found = asyncio.run(probe(port, asked.probes))
+    met = asyncio.run(probe(port, asked.probes // 10, network=Mirror()))
     free = is_free(port)
-    return {**found, "portStaysFree": free}, free and set(found) <= {"nobody", "itself"}
+    good = free and set(found) <= {"nobody", "itself"} and set(met) == {"itself"}
+    return {**found, "forcedToMeetItself": met["itself"], "portStaysFree": free}, good
 
 
 def pictures(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:

@@ -18,7 +18,7 @@ from vidrelay.client.beacon import write_beacon
 from vidrelay.client.calls import open_client
 from vidrelay.core.errors import RelayUnavailable
 
-from .dialling import hint, is_free, probe, recorder, unused_port
+from .dialling import Mirror, hint, is_free, probe, recorder, unused_port
 from .lives import Life
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="about Linux's ports")]
@@ -31,6 +31,8 @@ async def test_a_probe_that_meets_itself_finds_nobody_and_leaves_the_port_free()
     port = unused_port()
     found = await probe(port, 3000)
     assert set(found) <= {"nobody", "itself"}, found
+    assert is_free(port)
+    assert await probe(port, 300, network=Mirror()) == {"itself": 300}
     assert is_free(port)
 
 
