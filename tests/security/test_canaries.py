@@ -18,7 +18,7 @@ from PIL import Image
 
 from .lives import Life, children, pretend_provider
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("canaries")]
 
 KEYS = {name: f"sk-canary-{name}-{'0f' * 12}" for name in ("main", "echo", "denied")}
 PROMPT = "canary prompt of a red fox"
