@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vidrelay.core.addresses import is_public
 from vidrelay.core.errors import ConfigError, OutboundRefused, TransportError
 from vidrelay.core.messages import HttpRequest
-from vidrelay.transport.addresses import is_public
 from vidrelay.transport.gate import Gate
 from vidrelay.transport.http import HttpTransport
 

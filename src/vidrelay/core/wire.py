@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.fingerprint import normalise_prompt
+from vidrelay.core.hosts import web_address_fault
 from vidrelay.core.task import (
     Asset,
     Blocked,
@@ -405,9 +406,17 @@ def _reference(value: object, field: str) -> Reference:
     return Reference(
         asset=asset,
         path=None if path is None else _string(path, f"{field}.path", least=1, most=MAX_ADDRESS_CHARACTERS),
-        url=None if url is None else _string(url, f"{field}.url", least=1, most=MAX_ADDRESS_CHARACTERS),
+        url=None if url is None else _web_address(url, f"{field}.url"),
         role=None if role is None else _name(role, f"{field}.role"),
     )
+
+
+def _web_address(value: object, field: str) -> str:
+    url = _string(value, field, least=1, most=MAX_ADDRESS_CHARACTERS)
+    fault = web_address_fault(url)
+    if fault is not None:
+        raise InvalidRequest(f"{field} {fault}", field=field)
+    return url
 
 
 def _check_json(value: object, field: str, *, depth: int) -> None:

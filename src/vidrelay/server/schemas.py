@@ -51,7 +51,7 @@ _REFERENCE: Schema = {
     "properties": {
         "asset": {"type": ["string", "null"], "pattern": "^sha256:[0-9a-f]{64}$"},
         "path": {"type": ["string", "null"], "minLength": 1, "maxLength": 8192},
-        "url": {"type": ["string", "null"], "minLength": 1, "maxLength": 8192},
+        "url": {"type": ["string", "null"], "pattern": "^[Hh][Tt][Tt][Pp][Ss]://", "maxLength": 8192},
         "role": _NAME,
     },
     "additionalProperties": False,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from vidrelay.core.addresses import FAKE, is_loopback, is_private, is_public
 from vidrelay.core.errors import ConfigError, OutboundRefused, TransportError
-from vidrelay.transport.addresses import FAKE, is_loopback, is_private, is_public
 
 MAX_URL_CHARACTERS = 16_384
 
