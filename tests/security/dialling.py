@@ -15,9 +15,6 @@ import httpcore2
 from vidrelay.client.beacon import Beacon
 from vidrelay.client.dial import ProofFailed, ProvenBackend
 
-FIRST, LAST = 32_768, 60_999
-"""Where Linux takes the ports of outgoing connections from, unless it is told otherwise."""
-
 
 def hint(port: int) -> Beacon:
     """

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Served
 
-from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json
+from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
 from vidrelay.server.errors import Refusal
 
 BAD_JSON = {
@@ -188,6 +188,23 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_makes_nothing(serv
     await served.raw((head + '{"prompt":').encode(), seconds=0.1)
     assert (await served.client.get("/health")).status_code == 200
     assert not served.relay.tasks
+
+
+async def test_a_body_that_drips_is_cut_at_its_time():
+    """
+    The time is that of the whole body, so a byte now and then does not lengthen it: 408, and worth another try.
+    """
+    started = asyncio.get_running_loop().time()
+
+    async def drip():
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    with pytest.raises(Refusal) as refused:
+        async for _ in stream_body(drip, declared=None, limit=1000, seconds=0.1):
+            pass
+    assert (refused.value.code, refused.value.retryable) == ("slow_body", True)
+    assert asyncio.get_running_loop().time() - started < 1
 
 
 async def test_invisible_characters_reach_the_relay_as_they_are(served: Served):
