@@ -46,11 +46,44 @@ def without_bug(names: Iterable[str]) -> Outcome:
     return _pytest(None, sorted(test for test in tests if test.partition("::")[0] not in tests - {test}))
 
 
-def _pytest(name: str | None, tests: Iterable[str], *flags: str) -> Outcome:
+def unplantable() -> list[str]:
+    """
+    The bugs that cannot be planted, because what they replace is not there any more.
+
+    Each is tried in a process of its own, all of them children of one that has imported everything.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _PLANT_EACH], env=_environment(), capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout.split()
+
+
+_PLANT_EACH = """
+import os
+from controls.bugs import BUGS, plant
+for name in BUGS:
+    child = os.fork()
+    if child == 0:
+        try:
+            plant(name)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        print(name, flush=True)
+"""
+
+
+def _environment() -> dict[str, str]:
     path = os.pathsep.join([str(TESTS / "controls" / "child"), str(TESTS), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path.strip(os.pathsep)}
     env.pop("VIDRELAY_CONTROL", None)
     env.pop("PYTEST_XDIST_WORKER", None)
+    return env
+
+
+def _pytest(name: str | None, tests: Iterable[str], *flags: str) -> Outcome:
+    env = _environment()
     if name is not None:
         env["VIDRELAY_CONTROL"] = name
     done = subprocess.run(

@@ -40,7 +40,7 @@ def places_in_memory() -> None:
         original(self, task)
 
 
-@bug("tests/scheduler/test_windows.py::test_a_job_that_cannot_be_stopped_keeps_its_place")
+@bug("tests/scheduler/test_windows.py::test_a_job_that_cannot_be_stopped_keeps_its_place_until_it_ends")
 def unstoppable_job_frees_its_place() -> None:
     """A cancelled task gives its place back, though its job runs on."""
 

@@ -112,9 +112,9 @@ def followed_redirects() -> None:
 def adopts_the_first_that_fits() -> None:
     """Of several jobs that look like a lost create, the first is adopted."""
 
-    @around(OpenAiAdapter, "_settled")
-    def _(original: Any, self: OpenAiAdapter, *args: Any, **kwargs: Any) -> Any:
-        outcome = original(self, *args, **kwargs)
+    @around(OpenAiAdapter, "find")
+    def _(original: Any, self: OpenAiAdapter, task: Task, search: Any) -> Any:
+        outcome = yield from original(self, task, search)
         candidates = getattr(outcome, "candidates", ())
         return Found(remote_id=candidates[0]) if candidates else outcome
 
