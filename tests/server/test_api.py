@@ -132,6 +132,26 @@ async def test_an_unknown_account_is_422_in_a_request_and_404_in_a_path(served):
     assert "field" not in resumed.json()
 
 
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/tasks?states=done", "states"),
+        ("/tasks?limit=1&State=done", "State"),
+        ("/tasks?x", "x"),
+        ("/tasks?%0A=1", r"\n"),
+        ("/task/t1?wait=0&seem=done", "seem"),
+        ("/task/t1/result?Index=1", "Index"),
+    ],
+)
+async def test_an_unknown_parameter_is_named(served, path, field):
+    """
+    A misspelt filter is a 422 that names it, not an answer to another question.
+    """
+    served.relay.make()
+    answer = await served.client.get(path)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
 async def test_a_task_shows_every_field_of_the_contract(served):
     """
     A task over HTTP has the contract's fields and no other, instants in milliseconds.

@@ -28,7 +28,7 @@ SCHEMA = schemathesis.openapi.from_dict(describe("1.2.3")).exclude(path_regex="/
 
 def test_every_route_is_described_and_nothing_else():
     """
-    The description has the application's routes, all of them and in their order.
+    The description has the application's routes, all of them and in their order, with the parameters they take.
     """
     endpoints = routes(
         FakeRelay(Path()),
@@ -42,6 +42,10 @@ def test_every_route_is_described_and_nothing_else():
         stop_streams=asyncio.Event(),
     )
     assert [(endpoint.method, endpoint.path) for endpoint in endpoints] == list(CALLS)
+    for endpoint in endpoints:
+        told = CALLS[endpoint.method, endpoint.path].parameters
+        if not endpoint.open:  # the gate itself reads what those bring
+            assert endpoint.query == {each["name"] for each in told if each["in"] == "query"}, endpoint
 
 
 def test_every_route_and_header_of_the_page_is_in_the_reference():

@@ -92,12 +92,17 @@ def routes(
     )
     return (
         Endpoint(method="POST", path="/generate", handler=tasks.generate, body=Body.JSON),
-        Endpoint(method="GET", path="/task/{id}", handler=tasks.show),
-        Endpoint(method="GET", path="/task/{id}/result", handler=files.result),
+        Endpoint(method="GET", path="/task/{id}", handler=tasks.show, query=frozenset({"wait", "seen"})),
+        Endpoint(method="GET", path="/task/{id}/result", handler=files.result, query=frozenset({"index"})),
         Endpoint(method="GET", path="/task/{id}/events", handler=events.one_task),
         Endpoint(method="POST", path="/task/{id}/cancel", handler=tasks.cancel, body=Body.OPTIONAL_JSON),
         Endpoint(method="POST", path="/task/{id}/resolve", handler=tasks.resolve, body=Body.JSON),
-        Endpoint(method="GET", path="/tasks", handler=tasks.page),
+        Endpoint(
+            method="GET",
+            path="/tasks",
+            handler=tasks.page,
+            query=frozenset({"state", "account", "limit", "cursor"}),
+        ),
         Endpoint(method="GET", path="/events", handler=events.all_tasks),
         Endpoint(method="POST", path="/assets", handler=tasks.add_asset, body=Body.BYTES),
         Endpoint(method="GET", path="/accounts", handler=status.accounts),

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.errors import InvalidRequest, VidrelayError
+from vidrelay.core.wire import MAX_NAME_CHARACTERS
 from vidrelay.server.bodies import MAX_JSON_BYTES, parse_json, read_body
 from vidrelay.server.errors import FORBIDDEN, ClientGone, Refusal, problem_answer
 
@@ -91,13 +92,12 @@ class Call:
 
     def query(self, *names: str) -> dict[str, list[str]]:
         """
-        The values of these query parameters, in order; others are ignored.
+        The values of these query parameters, in order.
         """
         given: dict[str, list[str]] = {name: [] for name in names}
-        if self.scope["query_string"]:
-            for name, value in parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True):
-                if name in given:
-                    given[name].append(value)
+        for name, value in _query(self.scope):
+            if name in given:
+                given[name].append(value)
         return given
 
     def one(self, name: str) -> str | None:
@@ -121,7 +121,8 @@ class Endpoint:
     """
     One line of the route table: a method on a path is answered by a function.
 
-    A segment of `path` in braces matches any one segment and is given to the handler under that name. `open`: the call
+    A segment of `path` in braces matches any one segment and is given to the handler under that name. A route that
+    takes parameters in its `query` refuses others; one that takes none passes over what stands there. `open`: the call
     needs no token, because what it brings is the proof; whatever is wrong with it is the gate's own 403.
     """
 
@@ -129,6 +130,7 @@ class Endpoint:
     path: str
     handler: Handler = field(repr=False)
     body: Body = Body.NONE
+    query: frozenset[str] = frozenset()
     open: bool = False
 
 
@@ -178,6 +180,7 @@ class Dispatcher:
         endpoint: Endpoint | None = None
         try:
             endpoint, params = self._find(scope)
+            _check_query(scope, endpoint)
             body = await _take_body(scope, receive, endpoint)
             answer = await endpoint.handler(Call(scope, receive, params, body))
         except ClientGone:
@@ -216,6 +219,23 @@ class Dispatcher:
             else:
                 return route, params
         raise Refusal("not_found", "There is nothing at this path.")
+
+
+def _query(scope: Scope) -> list[tuple[str, str]]:
+    text: bytes = scope["query_string"]
+    return parse_qsl(text.decode("latin-1"), keep_blank_values=True) if text else []
+
+
+def _check_query(scope: Scope, endpoint: Endpoint) -> None:
+    """
+    Refuse a parameter that nobody will hear: a filter that is passed over in silence gives a wrong answer.
+    """
+    if endpoint.query:
+        for name, _ in _query(scope):
+            if name not in endpoint.query:
+                shown = repr(name)[1:-1][:MAX_NAME_CHARACTERS]
+                known = ", ".join(sorted(endpoint.query))
+                raise InvalidRequest(f"unknown parameter: {shown}", field=shown, hint=f"known here: {known}")
 
 
 async def _take_body(scope: Scope, receive: Receive, endpoint: Endpoint) -> Any:
