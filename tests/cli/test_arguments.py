@@ -2,6 +2,7 @@
 From the words of the command line to a request, and to the right command.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,18 @@ def rows_of(tmp_path: Path, name: str, text: str):
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
     return read_rows(file)
+
+
+@pytest.mark.parametrize("other", ["fox.mp4", "FOX.mp4"])
+def test_two_rows_cannot_name_the_same_file(tmp_path: Path, other: str) -> None:
+    """
+    Neither spelt the same nor in another case, which some file systems do not tell apart; the lines are named.
+    """
+    with pytest.raises(InvalidRequest, match=r"lines 2, 4: name the same output 'fox.mp4'"):
+        rows_of(tmp_path, "t.csv", f"prompt,output\nA fox,fox.mp4\nA hen,\nA cow,{other}\n")
+    table = [{"prompt": "a", "output": "fox.mp4"}, {"prompt": "b", "output": other}]
+    with pytest.raises(InvalidRequest, match=r"lines 1, 3: name the same output"):
+        rows_of(tmp_path, "t.jsonl", "\n\n".join(json.dumps(row) for row in table))
 
 
 def test_a_csv_has_the_requests_fields_as_columns(tmp_path: Path) -> None:

@@ -455,6 +455,18 @@ def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: st
     assert httpx2.get(f"{provider}/_ledger", trust_env=False).json()["creates"]["received"] == 2
 
 
+def test_no_row_of_a_batch_writes_over_anothers_file(shell: Shell, provider: str) -> None:
+    """
+    A row whose own name another row claims is told so, and where its clip is; the named file holds its row's clip.
+    """
+    (shell.folder / "t.csv").write_text("prompt,output\nA fox,\nA hen,1-A-Fox.mp4\n")
+    found = shell.run("batch", "t.csv", "-o", "out")
+    assert found.returncode == 1
+    assert found.stdout.splitlines() == ["out/1-A-Fox.mp4"]
+    assert "is the file of row 2" in found.stderr
+    assert [file.name for file in (shell.folder / "out").iterdir()] == ["1-A-Fox.mp4"]
+
+
 def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
     """
     One failed row makes the batch exit with 1, the others are saved, and `--retry-failed` mends it.

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,17 @@ class Row:
     request: Request
     key: str
     output: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """
+    What one line of the table says.
+    """
+
+    line: int
+    request: Request
+    output: str | None
 
 
 def batch(
@@ -117,10 +129,11 @@ def read_rows(file: Path) -> list[Row]:
         raise InvalidRequest("has no rows")
     if len(told) > MAX_ROWS:
         raise InvalidRequest(f"has more than {MAX_ROWS} rows")
+    _require_apart(told)
     return _keyed(told)
 
 
-def _csv(text: str, base: Path) -> list[tuple[Request, str | None]]:
+def _csv(text: str, base: Path) -> list[_Told]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
@@ -169,7 +182,7 @@ def _reference_fields(reference: Reference) -> dict[str, str]:
     return {name: value for name, value in kinds.items() if value is not None}
 
 
-def _jsonl(text: str, base: Path) -> list[tuple[Request, str | None]]:
+def _jsonl(text: str, base: Path) -> list[_Told]:
     rows = []
     for line, written in enumerate(text.split("\n"), start=1):
         if not written.strip():
@@ -180,15 +193,15 @@ def _jsonl(text: str, base: Path) -> list[tuple[Request, str | None]]:
             raise InvalidRequest(f"line {line}: is not JSON") from error
         if not isinstance(body, dict):
             raise InvalidRequest(f"line {line}: is not a JSON object")
-        request, output = _request(body, line)
+        told = _request(body, line)
         paths = tuple(
-            replace(one, path=str((base / one.path).absolute())) if one.path else one for one in request.references
+            replace(one, path=str((base / one.path).absolute())) if one.path else one for one in told.request.references
         )
-        rows.append((replace(request, references=paths), output))
+        rows.append(replace(told, request=replace(told.request, references=paths)))
     return rows
 
 
-def _request(body: dict[str, Any], line: int) -> tuple[Request, str | None]:
+def _request(body: dict[str, Any], line: int) -> _Told:
     output = body.pop(_OUTPUT, None)
     if output is not None and (not isinstance(output, str) or Path(output).name != output or output.startswith(".")):
         raise InvalidRequest(f"line {line}: {_OUTPUT} must be a plain file name")
@@ -196,19 +209,43 @@ def _request(body: dict[str, Any], line: int) -> tuple[Request, str | None]:
         request = request_from_json({"priority": Priority.BATCH.value, **body})
     except InvalidRequest as error:
         raise InvalidRequest(f"line {line}: {error.message}") from error
-    return request, output
+    return _Told(line=line, request=request, output=output)
 
 
-def _keyed(told: Sequence[tuple[Request, str | None]]) -> list[Row]:
+def _require_apart(told: Sequence[_Told]) -> None:
+    """
+    Refuse a table in which a file would be written twice, so that a clip that was paid for would be lost.
+    """
+    lines: dict[str, list[_Told]] = {}
+    for one in told:
+        if one.output is not None:
+            lines.setdefault(_folded(one.output), []).append(one)
+    faults = [
+        f"lines {', '.join(str(one.line) for one in alike)}: name the same {_OUTPUT} {alike[0].output!r}"
+        for alike in lines.values()
+        if len(alike) > 1
+    ]
+    if faults:
+        raise InvalidRequest("; ".join(faults))
+
+
+def _folded(name: str) -> str:
+    """
+    The name as a file system reads it that tells neither case nor spelling apart.
+    """
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _keyed(told: Sequence[_Told]) -> list[Row]:
     """
     Give each row its key: from what it says, and how often an equal row stood before it.
     """
     seen: Counter[str] = Counter()
     rows = []
-    for number, (request, output) in enumerate(told, start=1):
-        content = json.dumps(request_json(request), sort_keys=True, separators=(",", ":"))
+    for number, one in enumerate(told, start=1):
+        content = json.dumps(request_json(one.request), sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(content.encode()).hexdigest()[:40]
-        rows.append(Row(number=number, request=request, key=f"batch-{digest}-{seen[digest]}", output=output))
+        rows.append(Row(number=number, request=one.request, key=f"batch-{digest}-{seen[digest]}", output=one.output))
         seen[digest] += 1
     return rows
 
@@ -230,6 +267,8 @@ class _Batch:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._status = Exit.DONE
         self._tasks: dict[int, TaskView] = {}
+        # Whose file a name is; those that the table gives come first.
+        self._owners = {_folded(row.output): (row.number, 0) for row in rows if row.output is not None}
         self._ended = 0
 
     async def run(self) -> Exit:
@@ -311,6 +350,9 @@ class _Batch:
         target = self._output / name
         if index:
             target = target.with_name(f"{target.stem}-{index}{target.suffix}")
+        owner = self._owners.setdefault(_folded(target.name), (row.number, index))
+        if owner != (row.number, index):
+            raise RequestError(f"{target} is the file of row {owner[0]}; this one stays in the cache: {kept}")
         if await asyncio.to_thread(_is_whole, target, file.size_bytes, file.sha256):
             return target
         return await client.save_result(task.id, target, index=index)
