@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx2
 
+ROOT = Path(__file__).parents[2]
 READY = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
 CONFIG = """
 [relay]
@@ -34,7 +35,9 @@ window = 2
 """
 
 
-def begin(*arguments: str, log: Path | None, before: Sequence[str] = ()) -> tuple[subprocess.Popen[str], int | None]:
+def begin(
+    *arguments: str, log: Path | None, before: Sequence[str] = (), cwd: Path | None = None
+) -> tuple[subprocess.Popen[str], int | None]:
     """
     Start one of our programs; returns it with its port, or without where it has ended instead.
 
@@ -47,6 +50,7 @@ def begin(*arguments: str, log: Path | None, before: Sequence[str] = ()) -> tupl
             stderr=errors,
             stdin=subprocess.DEVNULL,
             text=True,
+            cwd=cwd,
         )
     found = READY.search(child.stdout.readline())
     return child, int(found[1]) if found else None
@@ -157,12 +161,13 @@ def wait_for(so: Callable[[], bool], *, seconds: float = 20.0, told: Callable[[]
 
 
 @contextmanager
-def relay(folder: Path, *, kill: bool = False, piped: bool = False) -> Iterator[Relay]:
+def relay(folder: Path, *, kill: bool = False, piped: bool = False, program: str = "vidrelay") -> Iterator[Relay]:
     """
     A relay until the block ends, then asked to leave or killed; `piped`: its standard error is a pipe, and no file.
     """
     state = folder / "state"
-    child, port = begin(*arguments(folder), log=None if piped else folder / "relay.log")
+    _, *flags = arguments(folder)
+    child, port = begin(program, *flags, log=None if piped else folder / "relay.log", cwd=ROOT)
     assert port is not None
     told = json.loads((state / "relay.json").read_text())
     headers = {"X-Local-Token": told["token"]}

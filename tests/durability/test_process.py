@@ -85,3 +85,22 @@ def test_a_database_that_somebody_else_holds_is_503_with_retry_after(tmp_path):
             assert int(busy.headers["retry-after"]) >= 1
             assert 4.5 < took < 10
             running.until(running.submit("a boat").json()["taskId"], "done")
+
+
+def test_a_disk_that_makes_nothing_durable_ends_the_relay(tmp_path):
+    """Exit status 3 with the reason on standard error, no relay.json left, the answer kept for the next life."""
+    with simulator(tmp_path, "--run-seconds", "0.2") as provider:
+        configure(tmp_path, provider.port)
+        with relay(tmp_path, program="tests.durability.failing_relay") as running:
+            provider.control(faults=["create-slow=1"])
+            task = running.submit("a boat").json()
+            wait_for(lambda: provider.ledger()["creates"]["received"] == 1)
+            (running.state / "unsynced").touch()
+            assert running.child.wait(30) == 3
+        assert "made the database durable" in (tmp_path / "relay.log").read_text()
+        assert not (running.state / "relay.json").exists()
+        assert task["taskId"] in (running.state / "emergency.jsonl").read_text()
+        with relay(tmp_path) as running:
+            assert running.task(task["taskId"])["remoteId"] is not None
+            running.until(task["taskId"], "done")
+        assert provider.ledger()["creates"]["received"] == 1
