@@ -10,10 +10,11 @@ import pytest
 
 from vidrelay import Request, State, open_relay
 from vidrelay.assemble import adapter_for, assembled, transport_for, user_agent, version
-from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings
+from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings, load_config
 from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.policy import CachePolicy, Policy
+from vidrelay.providers.registry import key_envs
 from vidrelay.testing.simulator import running_simulator
 
 
@@ -38,6 +39,28 @@ def test_an_account_without_what_its_provider_needs_is_refused() -> None:
         adapter_for(account(key=KeySource(kind="env", name="K")), {})
     with pytest.raises(ConfigError, match="dialect"):
         adapter_for(account(dialect="klingon"), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('provider = "openai"', "2: accounts.main: The provider openai needs a base_url."),
+        ('provider = "openai"\nbase_url = "https://a.example"\ndialect = "x"', "2: accounts.main: The provider openai"),
+        ('provider = "openai"\nkey_env = "K"', "4: accounts.main.key_env: The key of account main is missing"),
+        ('provider = "openai"\nkey_file = "no"', "4: accounts.main.key_file: The key file of account main is missing"),
+    ],
+)
+def test_what_an_account_lacks_is_told_with_file_and_line(tmp_path: Path, text: str, told: str) -> None:
+    """
+    An account that only its provider or its key can judge is refused with the place where it is written.
+    """
+    path = tmp_path / "vidrelay.toml"
+    path.write_text(f"# mine\n[accounts.main]\n{text}\n")
+    path.chmod(0o600)
+    config = load_config(path, must_exist=True, environ={}, key_envs=key_envs())
+    with pytest.raises(ConfigError) as caught:
+        adapter_for(config.accounts[0], {})
+    assert caught.value.message.startswith(f"{path}:{told}")
 
 
 async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
 from vidrelay.config.settings import PREVIEW
-from vidrelay.core.errors import DiskFull, StoreError
+from vidrelay.core.errors import ConfigError, DiskFull, StoreError
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountPlan, Adapter, Clock, Transport
 from vidrelay.files.assets import LocalAssets
@@ -56,16 +56,16 @@ def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter
     The account's adapter, with its key in it.
 
     Raises:
-        ConfigError: The key is missing, or the settings do not suit the provider.
+        ConfigError: The key is missing, or the settings do not suit the provider; says the file and line.
     """
-    return make_adapter(
-        account.provider,
-        AdapterSettings(
-            key=read_key(account.key, account=account.name, environ=environ),
-            base_url=account.base_url,
-            dialect=account.dialect,
-        ),
-    )
+    key = read_key(account.key, account=account.name, environ=environ)
+    settings = AdapterSettings(key=key, base_url=account.base_url, dialect=account.dialect)
+    try:
+        return make_adapter(account.provider, settings)
+    except ConfigError as error:
+        if account.place is None:
+            raise
+        raise error.at(account.place) from error
 
 
 def transport_for(

@@ -5,7 +5,7 @@ Where an account's key comes from, and whether it can be one.
 import importlib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +21,13 @@ _QUOTES = "\"'`\u2018\u2019\u201c\u201d"
 class KeySource:
     """
     Where a key is kept: an environment variable, a file, or the platform's keyring (`name` is its service there).
+
+    `place` is where the configuration says so, None where it does not.
     """
 
     kind: Literal["env", "file", "keyring"]
     name: str
+    place: str | None = field(default=None, compare=False)
 
     @property
     def told(self) -> str:
@@ -40,10 +43,20 @@ def read_key(source: KeySource | None, *, account: str, environ: Mapping[str, st
     The account's key, checked; None where the account has none.
 
     Raises:
-        ConfigError: It is missing or cannot be a key; the hint says what to do. The key itself is never told.
+        ConfigError: It is missing or cannot be a key; says the file and line that name it, and the hint what to do. The
+            key itself is never told.
     """
     if source is None:
         return None
+    try:
+        return _read(source, account, environ)
+    except ConfigError as error:
+        if source.place is None:
+            raise
+        raise error.at(source.place) from error
+
+
+def _read(source: KeySource, account: str, environ: Mapping[str, str]) -> str:
     match source.kind:
         case "env":
             raw = environ.get(source.name)

@@ -38,7 +38,7 @@ class AccountSettings:
     One account: which provider, whose key, how many tasks at once, what a clip costs.
 
     `daily_limit` is read and kept; nothing enforces it yet. `dialect` names a spelling of the provider's words where it
-    has several.
+    has several. `place` is where the file says all this, None where no file does.
     """
 
     name: str
@@ -51,6 +51,7 @@ class AccountSettings:
     allow_hosts: tuple[str, ...] = ()
     private_network: bool = False
     dialect: str | None = None
+    place: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +279,7 @@ def _account(name: str, table: Table, key_envs: Mapping[str, tuple[str, ...]]) -
         allow_hosts=_hosts(table),
         private_network=private,
         dialect=table.text("dialect"),
+        place=table.place(),
     )
     table.finish(refused=_REFUSED_ACCOUNT)
     return account
@@ -290,13 +292,13 @@ def _key(table: Table) -> KeySource | None:
         fault = None if _ENV_NAME.fullmatch(env) else "must be the name of an environment variable, not a key"
         if fault:
             table.fail("key_env", fault)
-        sources.append(KeySource(kind="env", name=env))
+        sources.append(KeySource(kind="env", name=env, place=table.place("key_env")))
     file = table.text("key_file")
     if file is not None:
-        sources.append(KeySource(kind="file", name=file))
+        sources.append(KeySource(kind="file", name=file, place=table.place("key_file")))
     service = table.text("keyring")
     if service is not None:
-        sources.append(KeySource(kind="keyring", name=service))
+        sources.append(KeySource(kind="keyring", name=service, place=table.place("keyring")))
     if len(sources) > 1:
         table.fail(None, "has more than one of key_env, key_file and keyring")
     return sources[0] if sources else None

@@ -96,10 +96,16 @@ class Table:
         """
         Refuse the configuration because of this key, or of the whole table.
         """
+        raise ConfigError(f"{self.place(key)} {fault}.", hint=hint)
+
+    def place(self, key: str | None = None) -> str:
+        """
+        Where this key, or the whole table, is written, for an error: the file, the line and its dotted name.
+        """
         path = (*self.path, key) if key else self.path
         line = self.source.line_of(path)
         where = f"{self.source.path}:{line}" if line else str(self.source.path)
-        raise ConfigError(f"{where}: {'.'.join(path)} {fault}.", hint=hint)
+        return f"{where}: {'.'.join(path)}"
 
     def value(self, key: str) -> Any:
         """

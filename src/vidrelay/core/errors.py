@@ -273,6 +273,12 @@ class ConfigError(VidrelayError):
 
     code = "config_error"
 
+    def at(self, place: str) -> "ConfigError":
+        """
+        The same error with the place in front of it where what it is about is written: file, line and setting.
+        """
+        return ConfigError(f"{place}: {self.message}", hint=self.hint)
+
 
 class RelayUnavailable(VidrelayError):
     """
