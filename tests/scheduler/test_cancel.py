@@ -150,3 +150,18 @@ async def test_a_cancelled_download_is_broken_off(bench):
         third = await bench.submit("third")
         await bench.until(third.id, State.DONE, within=60)
     assert [path.name for path in bench.folder.rglob("*.part")] == []
+
+
+async def test_a_wish_waits_while_the_account_rests_from_all_calls(bench):
+    """What the provider asked for by Retry-After holds for the call that cancels, too."""
+    bench.provider.run_seconds = 600
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.retry_after = "60"
+        bench.provider.arm("poll", 429)
+        await bench.clock.advance(3)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bench.relay.cancel(task.id))
+            await bench.clock.advance(30)
+        assert not [call for call in bench.provider.calls if call[1] == "DELETE"]
+        await bench.until(task.id, State.CANCELLED)

@@ -85,6 +85,17 @@ async def test_two_equal_lost_creates_are_left_to_a_person(bench):
         assert (await bench.relay.get(second.id)).state is State.CANCELLED
 
 
+async def test_an_adopted_job_is_not_asked_for_twice_at_once(bench):
+    """The look at a job before it is adopted counts as a poll of it."""
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        task = await bench.submit()
+        await bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-1")
+        await bench.clock.advance(0.9)
+        assert len(bench.provider.polls_of("job-1")) == 1
+        await bench.until(task.id, State.DONE)
+
+
 async def test_a_mistyped_adoption_is_refused_and_changes_nothing(bench):
     """A job that the provider does not know cannot be adopted; the person can try again."""
     bench.provider.arm("create", "lost_after")

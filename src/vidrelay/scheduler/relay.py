@@ -31,6 +31,7 @@ from vidrelay.core.ports import (
     Files,
     How,
     NotThere,
+    Refused,
     ResultIndex,
     Scope,
     Store,
@@ -99,7 +100,7 @@ class Relay:
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
-        tools = Tools(
+        self._tools = tools = Tools(
             store=store,
             book=book,
             clock=clock,
@@ -368,13 +369,21 @@ class Relay:
         account = self._accounts.get(task.account)
         if account is None or not account.plan.adapter.valid_id(remote_id):
             raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
+        monotonic, track = self._clock.monotonic(), self._roster.track(task.id)
+        if account.rest(creates=False, monotonic=monotonic) > 0:
+            # It cannot be asked now, so the person's word counts.
+            logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")
+            return remote_id
+        if track is not None:
+            track.asked_at = monotonic
         self._store.count(polls=1)
         try:
             seen = await converse(account.plan.adapter.poll(replace(task, remote_id=remote_id)), account.plan.transport)
         except TransportError as trouble:
-            # It cannot be asked now, so the person's word counts.
             logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
             return remote_id
+        if isinstance(seen, Refused):
+            await self._tools.pause(account, seen)
         if isinstance(seen, NotThere):
             raise InvalidRequest("the provider knows no such task", field="remoteId")
         return remote_id

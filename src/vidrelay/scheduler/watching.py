@@ -177,6 +177,9 @@ class Watcher:
         if not adapter.traits.can_cancel:
             await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=held_until))
             return self._tools.next_poll(task, track, account)
+        rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())
+        if rest > 0:
+            return rest + self._tools.chance()
         try:
             outcome: CancelResult = await converse(adapter.cancel(task), account.plan.transport)
         except TransportError as trouble:
