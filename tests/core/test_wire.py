@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vidrelay.core.errors import InvalidRequest
@@ -343,6 +343,8 @@ def test_a_prompt_of_one_sign_is_a_prompt(prompt):
     assert request_from_json({"prompt": prompt}).prompt == prompt
 
 
+# The first text of all is slow: hypothesis makes its table of characters then.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_characters="\x00", exclude_categories=["Cs"])))
 def test_the_quick_look_at_a_prompt_agrees_with_the_fingerprint(prompt):
     """
