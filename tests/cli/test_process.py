@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from vidrelay.client.beacon import Beacon, read_beacon, write_beacon
@@ -209,7 +210,6 @@ def test_a_failed_task_exits_1(shell: Shell, provider: str) -> None:
     """
     A task that the provider fails makes `generate` exit with 1 and still print the task.
     """
-    import httpx2
 
     httpx2.post(f"{provider}/_control", json={"fail_share": 1.0}, trust_env=False).raise_for_status()
     made = shell.run("generate", "A fox", "--json")
@@ -221,7 +221,6 @@ def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provi
     """
     An uncertain task exits with 4, names the ways out, and one of them ends it.
     """
-    import httpx2
 
     told = {"faults": ["create-drop-after", "list-error=500:always"]}
     httpx2.post(f"{provider}/_control", json=told, trust_env=False).raise_for_status()
@@ -237,7 +236,6 @@ def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, 
     """
     `cancel` prints the cancelled task and exits with 0; watching that task exits with 1.
     """
-    import httpx2
 
     httpx2.post(f"{provider}/_control", json={"run_seconds": 60}, trust_env=False).raise_for_status()
     task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
@@ -366,10 +364,13 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(shell: Shell, 
     """
     Ctrl-C exits with 130 and says how to watch the task, which the relay finishes.
     """
+    # Long enough for the key to be pressed on a slow machine, and ended from outside afterwards.
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 600}, trust_env=False).raise_for_status()
     status, seen = on_terminal(shell, "generate", "A fox", until="━".encode(), then=b"\x03")
     assert status == 130, seen
     assert "The task goes on." in seen
     task_id = re.search(r"vidrelay watch (\S+)", seen)[1]
+    httpx2.post(f"{provider}/_control", json={"finish": True}, trust_env=False).raise_for_status()
     with_patience(lambda: json.loads(shell.run("show", task_id, "--json").stdout)["state"] == "done")
 
 
@@ -401,7 +402,6 @@ def test_the_first_signal_waits_for_a_create_call_and_the_second_does_not(shell:
     """
     A second signal cuts off the create call that the first one waits for: its task is uncertain.
     """
-    import httpx2
 
     told = {"faults": ["create-slow=30", "list-error=500:always"]}
     httpx2.post(f"{provider}/_control", json=told, trust_env=False).raise_for_status()
@@ -421,7 +421,6 @@ def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) 
     """
     A `generate` whose relay is killed goes on with a new relay and saves the clip.
     """
-    import httpx2
 
     httpx2.post(f"{provider}/_control", json={"run_seconds": 8}, trust_env=False).raise_for_status()
     child = shell.start("generate", "A fox", "-o", "fox.mp4")
@@ -441,7 +440,6 @@ def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: st
     """
     A second run of a table saves the same files again, and the provider gets each request once.
     """
-    import httpx2
 
     (shell.folder / "t.csv").write_text("prompt,seed,output\nA fox,1,fox.mp4\nA hen,2,\nA fox,1,\n")
     first = shell.run("batch", "t.csv", "-o", "out", "--json")
@@ -471,7 +469,6 @@ def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
     """
     One failed row makes the batch exit with 1, the others are saved, and `--retry-failed` mends it.
     """
-    import httpx2
 
     httpx2.post(f"{provider}/_control", json={"faults": ["create-moderation"]}, trust_env=False).raise_for_status()
     (shell.folder / "t.jsonl").write_text('{"prompt": "A fox"}\n{"prompt": "A hen"}\n')
