@@ -339,6 +339,8 @@ def on_terminal(shell: Shell, *arguments: str, until: bytes, then: bytes) -> tup
     """
     child, terminal = pty.fork()
     if child == 0:
+        # As a shell does for what it runs on a terminal: whoever runs the tests may have Ctrl-C ignored.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.chdir(shell.folder)
         os.execve(sys.executable, [sys.executable, "-m", "vidrelay", *arguments], shell.env | {"TERM": "xterm"})
     seen, typed, deadline = b"", False, time.monotonic() + 60

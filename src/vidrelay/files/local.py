@@ -198,7 +198,13 @@ def _make_folder(path: Path, *, instead_of_link: bool = False) -> None:
     """
     if instead_of_link and path.is_symlink():
         path.unlink(missing_ok=True)
-    path.mkdir(mode=0o700, parents=not instead_of_link, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=not instead_of_link, exist_ok=True)
+    except FileExistsError:
+        if os.path.lexists(path):
+            raise
+        # It was there, empty, and was tidied away while we looked at it.
+        path.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(path.lstat().st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
 
