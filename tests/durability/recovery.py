@@ -18,11 +18,11 @@ from .processes import arguments, begin, configure, end, wait_for
 
 BATCH = 500
 SHARES = (
-    (State.QUEUED, 0.6),
-    (State.RUNNING, 0.2),
-    (State.DOWNLOADING, 0.1),
-    (State.UNCERTAIN, 0.05),
-    (State.SUBMITTING, 0.05),
+    (State.QUEUED, 0.9),
+    (State.RUNNING, 0.04),
+    (State.DOWNLOADING, 0.02),
+    (State.UNCERTAIN, 0.02),
+    (State.SUBMITTING, 0.02),
 )
 
 

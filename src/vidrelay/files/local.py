@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,8 +47,6 @@ _CREATE = _REOPEN | os.O_CREAT | os.O_EXCL
 GRAIN_SECONDS = 2.0
 """The coarsest times that a file system of today keeps (FAT's)."""
 
-TRIES = 5
-
 
 class LocalFiles:
     """
@@ -66,6 +65,7 @@ class LocalFiles:
         self._made: set[str] = set()  # what this life has published: a sweep may know less
         self._trusted: dict[str, _Stamp] = {}
         self._reading = asyncio.Lock()  # one file is read through at a time
+        self._tidying = threading.Lock()  # guards a folder from its making to its first file against being tidied away
 
     async def part(self, name: ResultName) -> PartFile:
         """
@@ -130,7 +130,7 @@ class LocalFiles:
         for file in files:
             self._made.discard(file.path)
             self._trusted.pop(file.path, None)
-        await asyncio.to_thread(_delete, [self.location(file) for file in files])
+        await asyncio.to_thread(self._delete, [self.location(file) for file in files])
 
     async def sweep(self, known: frozenset[str]) -> int:
         """
@@ -154,17 +154,24 @@ class LocalFiles:
 
     def _create(self, name: ResultName, stem: str) -> "_LocalPart":
         path = self._root / name.fingerprint / f"{stem}.part"
-        for chance in range(TRIES):
+        with self._tidying:
+            self._make_root()
+            _make_folder(path.parent, instead_of_link=True)
+            _create_file(path)
+        return _LocalPart(path, name, made=self._made, writing=self._parts, tidy=self._remove_if_empty)
+
+    def _remove_if_empty(self, folder: Path) -> None:
+        with self._tidying, contextlib.suppress(OSError):
+            folder.rmdir()
+
+    def _delete(self, paths: list[Path]) -> None:
+        for path in paths:
             try:
-                self._make_root()
-                _make_folder(path.parent, instead_of_link=True)
-                _create_file(path)
-                break
-            except FileNotFoundError:
-                # A sweep or an eviction found the new folder empty, and tidied it away.
-                if chance == TRIES - 1:
-                    raise
-        return _LocalPart(path, name, made=self._made, writing=self._parts)
+                path.unlink(missing_ok=True)
+            except OSError as exc:
+                # Nobody is sent there any more; the next start tries again.
+                logger.warning("file.not_deleted name=%s why=%s", path.name, exc.strerror)
+            self._remove_if_empty(path.parent)
 
     def _make_root(self) -> None:
         new = not self._root.exists()
@@ -178,18 +185,26 @@ class LocalFiles:
         for folder in _scan(self._root):
             if _FINGERPRINT.fullmatch(folder.name) is None or not folder.is_dir(follow_symlinks=False):
                 continue
+            orphans, kept = [], 0
             for entry in _scan(Path(folder.path)):
-                if _FILE.fullmatch(entry.name) is None or entry.is_dir(follow_symlinks=False):
-                    continue
-                # Looked up last, since results are made while this goes on.
-                stem, _, extension = entry.name.rpartition(".")
-                path = f"{folder.name}/{entry.name}"
-                if (extension == "part" and stem in self._parts) or path in self._made or path in known:
-                    continue
-                Path(entry.path).unlink(missing_ok=True)
-                deleted += 1
-            _remove_if_empty(Path(folder.path))
+                if self._is_orphan(folder.name, entry, known):
+                    orphans.append(entry.path)
+                else:
+                    kept += 1
+            for path in orphans:
+                Path(path).unlink(missing_ok=True)
+            deleted += len(orphans)
+            if not kept:
+                self._remove_if_empty(Path(folder.path))
         return deleted
+
+    def _is_orphan(self, folder: str, entry: "os.DirEntry[str]", known: frozenset[str]) -> bool:
+        if _FILE.fullmatch(entry.name) is None or entry.is_dir(follow_symlinks=False):
+            return False
+        # Looked up last, since results are made while this goes on.
+        stem, _, extension = entry.name.rpartition(".")
+        path = f"{folder}/{entry.name}"
+        return not ((extension == "part" and stem in self._parts) or path in self._made or path in known)
 
 
 def _make_folder(path: Path, *, instead_of_link: bool = False) -> None:
@@ -198,13 +213,7 @@ def _make_folder(path: Path, *, instead_of_link: bool = False) -> None:
     """
     if instead_of_link and path.is_symlink():
         path.unlink(missing_ok=True)
-    try:
-        path.mkdir(mode=0o700, parents=not instead_of_link, exist_ok=True)
-    except FileExistsError:
-        if os.path.lexists(path):
-            raise
-        # It was there, empty, and was tidied away while we looked at it.
-        path.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, parents=not instead_of_link, exist_ok=True)
     if not stat.S_ISDIR(path.lstat().st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "not a directory of ours", path.name)
 
@@ -253,11 +262,14 @@ class _LocalPart:
     The file is open only while it is worked on, so that a fetch which is never gone on with holds nothing.
     """
 
-    def __init__(self, path: Path, name: ResultName, *, made: set[str], writing: set[str]) -> None:
+    def __init__(
+        self, path: Path, name: ResultName, *, made: set[str], writing: set[str], tidy: Callable[[Path], None]
+    ) -> None:
         self._path = path
         self._name = name
         self._made = made
         self._writing = writing
+        self._tidy = tidy
         self._ended = False
         self._hash = hashlib.sha256()
         self._size = 0
@@ -307,7 +319,7 @@ class _LocalPart:
         if not self._ended:
             self._end()
             self._path.unlink(missing_ok=True)
-            _remove_if_empty(self._path.parent)
+            self._tidy(self._path.parent)
 
     def _end(self) -> None:
         self._ended = True
@@ -373,23 +385,6 @@ def _disk_trouble(exc: OSError) -> DiskFull:
     if exc.errno in _FULL:
         return DiskFull("The disk is full: the result could not be written.")
     return DiskFull(f"The disk did not take the result: {exc.strerror or type(exc).__name__}.")
-
-
-def _delete(paths: list[Path]) -> None:
-    for path in paths:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as exc:
-            # Nobody is sent there any more; the next start tries again.
-            logger.warning("file.not_deleted name=%s why=%s", path.name, exc.strerror)
-        _remove_if_empty(path.parent)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return
 
 
 def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
