@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench pictures clean
+.PHONY: help setup demo test sim check format bench pictures clean
 
 help: ## list what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,11 @@ demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key
 
 test: $(STAMP) ## run every test (about three minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+SEEDS ?= 50
+
+sim: $(STAMP) ## simulate the whole relay under every trouble on SEEDS=n seeds (50); a seed that fails says how to replay it
+	@$(BIN)/python -m vidrelay.testing.simulation --seeds $(SEEDS)
 
 check: $(STAMP) ## what must hold before a commit: format, lint, types, import contracts
 	@$(BIN)/ruff format --check .

@@ -1,0 +1,156 @@
+"""
+Many seeds: each in a directory of its own, several processes at once, and what came of all.
+"""
+
+import gc
+import multiprocessing
+import os
+import resource
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from vidrelay.core.task import State
+from vidrelay.testing.simulation.faults import KINDS
+from vidrelay.testing.simulation.points import POINTS
+from vidrelay.testing.simulation.world import Outcome, World
+
+BATCH = 10
+BATCHES_A_PROCESS = 5
+"""A killed life is kept in memory for ever, so a process runs so many seeds and is followed by another."""
+
+ENOUGH_TO_JUDGE = 200
+LEAST_SHARE = 0.01
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 a folder of our own is made in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """
+    One run: `point` (`k12`) makes the relay die there.
+    """
+
+    seed: int
+    steps: int = 200
+    point: str | None = None
+
+    def command(self) -> str:
+        """
+        What replays it.
+        """
+        point = "" if self.point is None else f" --point {self.point}"
+        return f"python -m vidrelay.testing.simulation --seed {self.seed} --steps {self.steps}{point}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """
+    What many runs came to; the counters count the runs in which something came up.
+    """
+
+    runs: int = 0
+    steps: int = 0
+    handles: int = 0
+    tasks: int = 0
+    cpu_seconds: float = 0.0
+    virtual_seconds: float = 0.0
+    deaths: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    points: Counter[str] = field(default_factory=Counter)
+    died_at: Counter[str] = field(default_factory=Counter)
+    broken: list[tuple[Run, Outcome]] = field(default_factory=list)
+    missed: list[Run] = field(default_factory=list)
+
+    def add(self, run: Run, outcome: Outcome, cpu_seconds: float) -> None:
+        """
+        Count a run.
+        """
+        self.runs += 1
+        self.steps += outcome.steps
+        self.handles += outcome.handles
+        self.tasks += outcome.tasks
+        self.cpu_seconds += cpu_seconds
+        self.virtual_seconds += outcome.virtual_seconds
+        self.deaths += sum(outcome.died_at.values())
+        self.died_at.update(outcome.died_at)
+        for sums, seen in (
+            (self.faults, outcome.faults),
+            (self.states, outcome.states),
+            (self.points, outcome.points),
+        ):
+            sums.update(name for name, count in seen.items() if count)
+        if outcome.broken:
+            self.broken.append((run, outcome))
+        elif run.point is not None and not outcome.died_at[POINTS[run.point]]:
+            self.missed.append(run)
+
+    def rare(self) -> list[str]:
+        """
+        The kinds of trouble and the states that came up in too few of enough runs.
+        """
+        if self.runs < ENOUGH_TO_JUDGE:
+            return []
+        seen = self.faults + self.states
+        return [name for name in (*KINDS, *map(str, State)) if seen[name] < LEAST_SHARE * self.runs]
+
+
+def run_once(run: Run) -> Outcome:
+    """
+    Run one seed from its beginning to its end.
+
+    Raises:
+        Exception: The simulation itself fails; its notes tell how to replay it.
+    """
+    place = MEMORY_DISK if MEMORY_DISK.is_dir() and os.access(MEMORY_DISK, os.W_OK) else None
+    point = None if run.point is None else POINTS[run.point]
+    with tempfile.TemporaryDirectory(prefix="vidrelay-sim-", dir=place) as folder:
+        outcome = World(run.seed, Path(folder), steps=run.steps, point=point).run()
+    return outcome if outcome.broken else replace(outcome, tail=())
+
+
+def run_many(runs: Sequence[Run], *, jobs: int) -> Iterator[tuple[Run, Outcome, float]]:
+    """
+    Run them in so many processes; yields each with what came of it and the seconds of processor that it took.
+    """
+    if jobs <= 1:
+        yield from _batch(runs)
+        return
+    batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=BATCHES_A_PROCESS) as pool:
+        for done in pool.map(_batch, batches):
+            yield from done
+
+
+def kill_runs(seeds: Iterable[int], *, steps: int) -> list[Run]:
+    """
+    Every kill point with every one of these seeds.
+    """
+    return [Run(seed=seed, steps=steps, point=point) for seed in seeds for point in POINTS]
+
+
+def _batch(runs: Sequence[Run]) -> list[tuple[Run, Outcome, float]]:
+    return [_measured(run) for run in runs]
+
+
+def _measured(run: Run) -> tuple[Run, Outcome, float]:
+    before = _processor_seconds()
+    try:
+        outcome = run_once(run)
+    except Exception as error:
+        outcome = Outcome(
+            seed=run.seed, steps=0, digest="", broken=(f"the simulation itself failed: {error!r}",), tail=()
+        )
+    # What is kept for ever need not be looked through for garbage again.
+    gc.collect()
+    gc.freeze()
+    return run, outcome, _processor_seconds() - before
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

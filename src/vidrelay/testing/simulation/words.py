@@ -1,0 +1,303 @@
+"""
+What the model providers speak: one small adapter for each kind of protection against a second create.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.pace import retry_after
+from vidrelay.core.ports import (
+    CancelResult,
+    Conversation,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PollOutcome,
+    Prepared,
+    Refused,
+    Scope,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Undecided,
+    Unknown,
+)
+from vidrelay.core.task import (
+    Asset,
+    BlockReason,
+    CancelOutcome,
+    Problem,
+    RemoteFile,
+    RemoteState,
+    RemoteTimes,
+    Request,
+    Task,
+)
+from vidrelay.testing.clock import START
+from vidrelay.testing.simulation.provider import API, TASK
+
+LONGEST_RUN = timedelta(minutes=10)
+SLACK = timedelta(seconds=120)
+SURE_AFTER = 600.0
+"""So many seconds after a loss a complete list is believed when it shows nothing."""
+
+STATES = {
+    "queued": RemoteState.WAITING,
+    "working": RemoteState.WORKING,
+}
+
+
+class PlainWords:
+    """
+    Fills port Adapter; a lost create cannot be settled without a person.
+    """
+
+    dedupe = Dedupe.NONE
+
+    def __init__(self, secret: str, *, can_cancel: bool = True, tells_limit: bool = False) -> None:
+        self._secret = secret
+        self._tells_limit = tells_limit
+        self.traits = Traits(
+            dedupe=self.dedupe,
+            can_cancel=can_cancel,
+            longest_run=LONGEST_RUN,
+            hosts=("api.model.test", "cdn.model.test"),
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        The request nearly as it is.
+        """
+        parameters: dict[str, Any] = {"prompt": request.prompt, "duration": request.duration or 5, **request.extra}
+        if request.seed is not None:
+            parameters["seed"] = request.seed
+        return Prepared(model=request.model_version or "model-a", parameters=parameters, seconds=5.0)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One call.
+        """
+        body = json.dumps(dict(task.parameters)).encode()
+        headers = {**self._headers(), "idempotency-key": task.submission_key or "", TASK: task.id}
+        reply = yield HttpRequest(method="POST", url=f"{API}/jobs", headers=headers, body=body, creates=True)
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        if reply.status == 422:
+            return Failed(problem=Problem(code="refused", title="Refused", detail="not this prompt"))
+        told = _object(reply)
+        if reply.status == 409 and told.get("error") == "duplicate":
+            return (yield from self._duplicate(task))
+        remote_id = told.get("id")
+        if reply.status != 200 or not isinstance(remote_id, str) or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status}")
+        return Accepted(remote_id=remote_id, remote_state=STATES.get(str(told.get("state"))), times=_times(told))
+
+    def _duplicate(self, task: Task) -> Conversation[SubmitOutcome]:
+        return Unknown(detail="the provider speaks of a duplicate")
+        yield  # makes this a conversation
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One call.
+        """
+        reply = yield self._get(f"/jobs/{task.remote_id}")
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        if reply.status == 404:
+            return NotThere(detail="404")
+        told = _object(reply)
+        if reply.status != 200 or "state" not in told:
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        match told["state"]:
+            case "done":
+                return Ready(outputs=(RemoteFile(url=told["url"]),), times=_times(told))
+            case "failed":
+                return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
+            case "cancelled":
+                return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
+            case word:
+                return StillRunning(
+                    remote_state=STATES.get(word),
+                    progress=told.get("progress"),
+                    queue_position=told.get("position"),
+                    times=_times(told),
+                )
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Nothing to look it up by; never asked.
+        """
+        return Undecided(detail="there is no list")
+        yield  # makes this a conversation
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        One call.
+        """
+        headers = self._headers()
+        reply = yield HttpRequest(method="DELETE", url=f"{API}/jobs/{task.remote_id}", headers=headers)
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        if reply.status == 200 and "state" in _object(reply):
+            return Cancelled(outcome=CancelOutcome.STOPPED)
+        return CancelTooLate() if reply.status in (404, 409) else Trouble(detail=f"status {reply.status}")
+
+    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
+        """
+        The address as it is, without the key.
+        """
+        return HttpRequest(method="GET", url=output.url)
+
+    def valid_id(self, remote_id: str) -> bool:
+        """
+        `job-` and a number.
+        """
+        head, _, number = remote_id.partition("-")
+        return head == "job" and number.isascii() and number.isdigit()
+
+    def limits(self) -> Conversation[Mapping[str, int] | None]:
+        """
+        One call where they are told.
+        """
+        if not self._tells_limit:
+            return None
+        reply = yield self._get("/limits")
+        limits = _object(reply).get("limits")
+        return limits if isinstance(limits, dict) else None
+
+    def _get(self, path: str) -> HttpRequest:
+        return HttpRequest(method="GET", url=API + path, headers=self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        return {"authorization": f"Key {self._secret}"}
+
+
+class ReplayWords(PlainWords):
+    """
+    A create that is sent again under its key gets the first answer.
+    """
+
+    dedupe = Dedupe.REPLAY
+
+
+class RejectWords(PlainWords):
+    """
+    A create that is sent again under its key is refused as a duplicate, which proves the first; then it is looked up.
+    """
+
+    dedupe = Dedupe.REJECT
+
+    def _duplicate(self, task: Task) -> Conversation[SubmitOutcome]:
+        reply = yield self._get(f"/jobs?mark={task.submission_key}")
+        jobs = _object(reply).get("jobs", [])
+        if len(jobs) != 1:
+            return Unknown(detail="a duplicate, of which the list does not know yet")
+        return Accepted(remote_id=jobs[0]["id"], remote_state=STATES.get(jobs[0]["state"]), times=_times(jobs[0]))
+
+
+class ClientIdWords(PlainWords):
+    """
+    A create can be looked up by the id that we gave it.
+    """
+
+    dedupe = Dedupe.CLIENT_ID
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        One look-up.
+        """
+        reply = yield self._get(f"/jobs?mark={task.submission_key}")
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        told = _object(reply)
+        if reply.status != 200 or "jobs" not in told:
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        return self._settled(told["jobs"], search)
+
+    def _settled(self, jobs: list[dict[str, Any]], search: Search, *, others: int = 0) -> FindOutcome:
+        """
+        One is it; none is none where nothing else could be it, by a clock that may be wrong.
+        """
+        if len(jobs) == 1:
+            return Found(remote_id=jobs[0]["id"], remote_state=STATES.get(jobs[0]["state"]), times=_times(jobs[0]))
+        if not jobs and not others and search.elapsed >= SURE_AFTER:
+            return Absent()
+        return Undecided(detail=f"{len(jobs)} jobs look like it", candidates=tuple(job["id"] for job in jobs))
+
+
+class ListWords(ClientIdWords):
+    """
+    Recent jobs can be listed and compared; the list is complete, and lags at most four minutes.
+    """
+
+    dedupe = Dedupe.LIST
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        One list call; a candidate has the same parameters, was made about then, and is no other task's.
+        """
+        reply = yield self._get("/jobs")
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        told = _object(reply)
+        if reply.status != 200 or "jobs" not in told:
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        alike = [job for job in told["jobs"] if job["id"] not in search.owned and _alike(job, task)]
+        then = [job for job in alike if _made_then(job, search)]
+        return self._settled(then, search, others=len(alike) - len(then))
+
+
+WORDS: dict[Dedupe, type[PlainWords]] = {
+    words.dedupe: words for words in (PlainWords, ReplayWords, RejectWords, ClientIdWords, ListWords)
+}
+
+
+def _alike(job: Mapping[str, Any], task: Task) -> bool:
+    return all(job.get(name) == value for name, value in task.parameters.items())
+
+
+def _made_then(job: Mapping[str, Any], search: Search) -> bool:
+    made = datetime.fromisoformat(job["created_at"])
+    return search.sent_at - SLACK <= made <= search.lost_at + SLACK
+
+
+def _refusal(reply: HttpReply) -> Refused | None:
+    if reply.status not in (401, 402, 429):
+        return None
+    why = str(_object(reply).get("error"))
+    scope, reason = {
+        401: (Scope.CALLS, BlockReason.AUTH),
+        402: (Scope.CREATES, BlockReason.BALANCE),
+        429: (Scope.CREATES, BlockReason.WINDOW) if why == "too many running" else (Scope.CALLS, BlockReason.RATE),
+    }[reply.status]
+    return Refused(scope=scope, reason=reason, detail=why, retry_after=_wait(reply))
+
+
+def _wait(reply: HttpReply) -> float | None:
+    return retry_after(reply.headers.get("retry-after"), now=START)
+
+
+def _object(reply: HttpReply) -> dict[str, Any]:
+    try:
+        told = json.loads(reply.body)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _times(told: Mapping[str, Any]) -> RemoteTimes:
+    created_at, started_at, completed_at = (
+        datetime.fromisoformat(told[name]) if name in told else None
+        for name in ("created_at", "started_at", "completed_at")
+    )
+    return RemoteTimes(created_at=created_at, started_at=started_at, completed_at=completed_at)

@@ -1,0 +1,46 @@
+"""
+What is left of a database after a power cut, however much of its last commit arrived.
+"""
+
+import random
+import sqlite3
+
+import pytest
+
+from vidrelay.testing.simulation.disk import DATABASE, Disk, longest_file
+
+
+def write(connection, number):
+    connection.execute("INSERT INTO kept VALUES (?, ?)", (number, "x" * 3000))
+    connection.commit()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_torn_commit_takes_nothing_earlier_along(tmp_path, seed):
+    """Everything committed before is there, and the database is whole."""
+    disk = Disk(tmp_path, random.Random(seed))
+    connection = sqlite3.connect(disk.state / DATABASE)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {10 + seed}")
+    connection.execute("CREATE TABLE kept (number INTEGER, text TEXT)")
+    for number in range(30 + seed):
+        write(connection, number)
+    before = disk.database()
+    write(connection, 1000)
+    disk.tear(before)
+    connection.close()
+    left = sqlite3.connect(disk.state / DATABASE)
+    assert left.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    numbers = [number for (number,) in left.execute("SELECT number FROM kept WHERE number < 1000 ORDER BY number")]
+    left.close()
+    assert numbers == list(range(30 + seed))
+
+
+def test_a_file_beyond_the_limit_is_cut_short(tmp_path):
+    """The operating system itself writes less, then refuses."""
+    path = tmp_path / "file"
+    with longest_file(100), path.open("wb", buffering=0) as file:
+        assert file.write(bytes(150)) == 100
+        with pytest.raises(OSError, match="large"):
+            file.write(b"more")
+    assert path.stat().st_size == 100

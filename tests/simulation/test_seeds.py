@@ -1,0 +1,71 @@
+"""
+A few seeds of the whole relay; `make sim` runs as many as one likes.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from vidrelay.testing.simulation.faults import Dice, Faults
+from vidrelay.testing.simulation.points import POINTS, PROCESS_ONLY
+from vidrelay.testing.simulation.run import Run, Tally, kill_runs, run_many, run_once
+from vidrelay.testing.simulation.world import Outcome
+
+
+@pytest.mark.parametrize("first", range(1, 13, 4))
+def test_whatever_happens_the_invariants_hold(first):
+    """Kills, power cuts, lost answers, full disks and jumping clocks, and in the end everything has ended once."""
+    tally = Tally()
+    for run, outcome, seconds in run_many([Run(seed=first + n, steps=120) for n in range(4)], jobs=1):
+        tally.add(run, outcome, seconds)
+    assert [(run.command(), outcome.broken) for run, outcome in tally.broken] == []
+
+
+@pytest.mark.parametrize("point", ["k2", "k12", "k16", "k24", "k27", "k40"])
+def test_a_relay_dies_at_the_point_it_is_told_to(point):
+    """And whatever it was in the middle of is neither lost nor done twice."""
+    (run,) = (run for run in kill_runs([1], steps=40) if run.point == point)
+    outcome = run_once(run)
+    assert outcome.broken == ()
+    assert outcome.died_at[POINTS[point]] >= 1
+
+
+def test_the_same_seed_is_the_same_run():
+    """Every line of the log is equal, in another process and whatever its hashes are salted with."""
+    run = Run(seed=4, steps=60)
+    told = [
+        subprocess.run(
+            [sys.executable, *run.command().split()[1:]],
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        for salt in ("1", "2")
+    ]
+    assert run_once(run).digest in told[0]
+    assert told[0] == told[1]
+
+
+def test_every_kill_point_is_tried_here_or_with_real_processes():
+    """The list of 42 has no gap."""
+    assert {*POINTS, *PROCESS_ONLY} == {f"k{number}" for number in range(1, 43)}
+    assert not {*POINTS} & {*PROCESS_ONLY}
+
+
+def test_seeds_differ_in_what_goes_wrong():
+    """Some have no trouble at all, others nearly every kind."""
+    counts = [len(Faults(Dice(seed)).rates) for seed in range(40)]
+    assert min(counts) == 0
+    assert max(counts) > 30
+
+
+def test_a_kind_of_trouble_that_never_comes_is_noticed():
+    """Runs that never met what they are for do not count as passed."""
+    tally = Tally()
+    for seed in range(200):
+        tally.add(Run(seed=seed), Outcome(seed=seed, steps=1, digest="", broken=(), tail=()), 0.0)
+    assert "net.lost_after" in tally.rare()
+    assert "uncertain" in tally.rare()
