@@ -776,6 +776,24 @@ async def test_a_place_that_outlives_its_task_is_held_until_it_is_released(store
     assert heard == [released]
 
 
+async def test_a_place_held_by_time_can_be_held_till_another_instant(store):
+    """
+    Where the wall clock was set, what is stored is mended without a step of the task; other tasks have no such place.
+    """
+    task = await bring(store, make_task(), State.UNCERTAIN)
+    until = START + timedelta(minutes=30)
+    heard = []
+    store.on_commit = heard.append
+    await store.hold(task.id, until)
+    held = await store.get(task.id)
+    assert (held.place_until, held.version, held.event_id) == (until, task.version, task.event_id)
+    assert heard == [held]
+    assert await store.places(account=task.account, window=task.window, now=START) == (1, until)
+    running = await bring(store, make_task(), State.RUNNING)
+    await store.hold(running.id, until)
+    assert await store.get(running.id) == running
+
+
 async def test_a_live_tasks_place_cannot_be_released(store):
     """
     Only a task that has ended gives a place back this way.

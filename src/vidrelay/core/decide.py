@@ -6,7 +6,7 @@ the task is looked at again.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from vidrelay.core.ports import Dedupe, Traits
 from vidrelay.core.task import CancelOutcome, State, Task
@@ -88,18 +88,20 @@ class Rest:
 Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Outlive | Rest
 
 
-def decide(task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool) -> Command:
+def decide(
+    task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool, lost_for: float
+) -> Command:
     """
     Say what the task needs now.
 
     `fresh_place`: this process took its place and has sent nothing for it. `address_dead`: its result's address did not
-    answer any more.
+    answer any more. `lost_for`: seconds since its create was lost, as far as this process can tell.
     """
     match task.state:
         case State.SUBMITTING:
             return Submit() if fresh_place else Settle()
         case State.UNCERTAIN:
-            return _lookup(task, traits, now)
+            return _lookup(traits, lost_for)
         case State.RUNNING if task.outputs:
             return Fetch()
         case State.RUNNING if task.cancel is CancelOutcome.PENDING:
@@ -114,15 +116,13 @@ def decide(task: Task, traits: Traits, now: datetime, *, fresh_place: bool, addr
             return Rest()
 
 
-def _lookup(task: Task, traits: Traits, now: datetime) -> Command:
+def _lookup(traits: Traits, lost_for: float) -> Command:
     """
     The next look-up of a lost create; after the last one only a person can settle it.
     """
     if traits.dedupe not in (Dedupe.LIST, Dedupe.CLIENT_ID):
         return Rest()
-    # An uncertain task is saved only when it becomes so: its last change is when it was lost.
-    elapsed = max(timedelta(0), now - task.updated_at).total_seconds()
-    if elapsed > LOOKUP_SECONDS[-1] + 60:
+    if lost_for > LOOKUP_SECONDS[-1] + 60:
         return Rest()
     return Find()
 

@@ -179,7 +179,7 @@ class Search:
     What a look-up for a lost create may go by.
 
     `sent_at` and `lost_at` bound when it was made; `owned` are remote ids that belong to other tasks of ours; `elapsed`
-    is how long ago it was lost, in seconds.
+    is how long ago it was lost, in seconds that this life of the relay has seen pass: never more than it is.
     """
 
     sent_at: datetime
@@ -474,6 +474,13 @@ class Store(Protocol):
 
         Raises:
             StaleTask: The stored version is not the expected one.
+        """
+        ...
+
+    async def hold(self, task_id: str, until: datetime) -> None:
+        """
+        Hold the place that time alone holds for this task until then, whatever was stored. No transition; `on_commit`
+        hears of it.
         """
         ...
 

@@ -101,7 +101,8 @@ class Loop:
 
     async def _turn(self, group: asyncio.TaskGroup) -> None:
         self._notice_jump()
-        await self._fill_windows()
+        if await self._places_agree():
+            await self._fill_windows()
         for task_id, track in self._due():
             track.busy = True
             self._steps[task_id] = group.create_task(self._guarded(task_id))
@@ -143,6 +144,19 @@ class Loop:
             step.cancel()
 
     # Windows
+
+    async def _places_agree(self) -> bool:
+        """
+        Whether the stored places are those that are held: else none is given until they can be mended.
+        """
+        try:
+            await self._tools.held.mend()
+        except DatabaseUnusable:
+            raise
+        except (DiskFull, StoreError) as problem:
+            logger.warning("places.not_mended why=%s", problem.code)
+            return False
+        return True
 
     async def _fill_windows(self) -> None:
         for key in self._roster.line.windows():

@@ -52,6 +52,7 @@ from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.converse import converse
 from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
+from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
@@ -97,6 +98,7 @@ class Relay:
         self._history = History(store, policy.poll)
         self._cache = Cache(index, files, policy.cache, clock)
         self._saver = Saver(store, clock, chance)
+        self._held = HeldPlaces(store, clock)
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
@@ -110,6 +112,7 @@ class Relay:
             history=self._history,
             cache=self._cache,
             saver=self._saver,
+            held=self._held,
         )
         self._loop = Loop(
             tools=tools,
@@ -140,9 +143,9 @@ class Relay:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         models = set()
         for task in await self._store.outlived(now):
-            self._roster.load(task)
+            self._load(task)
         for task in await self._store.live():
-            self._roster.load(task)
+            self._load(task)
             models.add((task.account, task.model_version))
             track = self._roster.track(task.id)
             if track is not None:
@@ -151,6 +154,11 @@ class Relay:
                 logger.warning("task.orphaned task=%s account=%s", task.id, task.account)
         for account, model in models:
             await self._history.load(account, model)
+
+    def _load(self, task: Task) -> None:
+        self._roster.load(task)
+        account = self._accounts.get(task.account)
+        self._held.note(task, longest=account.plan.adapter.traits.longest_run if account is not None else None)
 
     async def run(self) -> None:
         """
@@ -187,6 +195,7 @@ class Relay:
         self._loop.abandon()
 
     def _committed(self, task: Task) -> None:
+        self._held.note(task)
         self._roster.note(task)
         # Whoever asked for this may be gone by now (a client that hung up); the task must move all the same.
         self._loop.note(task)

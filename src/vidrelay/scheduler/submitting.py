@@ -36,7 +36,7 @@ class Submitter:
         Whatever goes wrong after its first byte may have left makes the task uncertain, unless the provider can tell a
         repeated create apart by its key.
         """
-        track.fresh_place = False
+        track.fresh_place, track.lost_at = False, None
         sending = Sending()
         account.probe(self._tools.clock.monotonic())
         try:
@@ -46,7 +46,7 @@ class Submitter:
         except asyncio.CancelledError:
             # The relay is being ended in the middle of a create: what is known is saved before that.
             if sending.create_begun:
-                await _unbroken(self._lose(task, account, "the relay was ended during the create call"))
+                await _unbroken(self._lose(task, track, account, "the relay was ended during the create call"))
             raise
         except Exception:
             logger.exception("submit.failed task=%s", task.id)
@@ -73,7 +73,7 @@ class Submitter:
                 # The same key gets the first answer, so sending it again is asking what became of it.
                 return await self._back_in_line(task, account, self._not_sent(outcome.detail))
             case Unknown():
-                return await self._lose(task, account, outcome.detail)
+                return await self._lose(task, track, account, outcome.detail)
             case _:
                 assert_never(outcome)
 
@@ -85,7 +85,7 @@ class Submitter:
         await self._tools.saver.try_save(task, Deferred(detail=refusal.detail))
         return None
 
-    async def settle(self, task: Task, account: Account) -> Delay:
+    async def settle(self, task: Task, track: Track, account: Account) -> Delay:
         """
         A create call of an earlier life of the relay: its answer, if there was one, is gone.
         """
@@ -93,14 +93,14 @@ class Submitter:
         if account.plan.adapter.traits.dedupe is Dedupe.REPLAY:
             await self._tools.saver.try_save(task, Deferred(detail=detail))
             return None
-        return await self._lose(task, account, detail)
+        return await self._lose(task, track, account, detail)
 
     async def _answered(self, task: Task, track: Track, account: Account, event: Accepted | Answered | Failed) -> Delay:
         try:
             saved = await self._tools.saver.try_save(task, event)
         except DuplicateRemote as refused:
             # The provider gave an id that is another task's: which of the two is meant cannot be known here.
-            return await self._lose(task, account, refused.message)
+            return await self._lose(task, track, account, refused.message)
         await self._tools.resumed(account, account.created())
         if isinstance(event, Accepted):
             return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
@@ -113,7 +113,7 @@ class Submitter:
         others = len(self._tools.roster.holding((task.account, task.window)) - {task.id})
         account.lower(task.window, others, self._tools.clock.monotonic())
 
-    async def _lose(self, task: Task, account: Account, detail: str) -> Delay:
+    async def _lose(self, task: Task, track: Track, account: Account, detail: str) -> Delay:
         traits = account.plan.adapter.traits
         problem = Problem(
             code="uncertain_submit",
@@ -124,13 +124,14 @@ class Submitter:
         )
         lost = Lost(problem=problem, place_until=self._tools.clock.now() + traits.longest_run)
         await self._tools.saver.try_save(task, lost)
+        track.lost_at = self._tools.clock.monotonic()
         return next_lookup(0.0)
 
     async def find(self, task: Task, track: Track, account: Account) -> Delay:
         """
         Look for the lost create at its provider; returns when to look again, None after the last time.
         """
-        now, elapsed = self._tools.clock.now(), max(0.0, (self._tools.clock.now() - task.updated_at).total_seconds())
+        elapsed = track.lost_for(self._tools.clock.monotonic())
         sent_at = task.started_at or task.created_at
         rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())
         if rest > 0:
@@ -161,7 +162,7 @@ class Submitter:
                 logger.info("find.trouble task=%s why=%s", task.id, outcome.detail)
             case _:
                 assert_never(outcome)
-        return next_lookup(max(elapsed, (now - task.updated_at).total_seconds()))
+        return next_lookup(elapsed)
 
     def _note_candidates(self, task: Task, track: Track, account: Account, seen: Undecided) -> None:
         """

@@ -13,6 +13,7 @@ from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Scope, Store
 from vidrelay.core.task import BlockReason, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
@@ -43,6 +44,7 @@ class Tools:
     history: History
     cache: Cache
     saver: Saver
+    held: HeldPlaces
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """

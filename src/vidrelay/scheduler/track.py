@@ -19,7 +19,8 @@ class Track:
     One live task's volatile side; instants are monotonic seconds.
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it. `asked_at`: when it was last polled. `unchanged`: seconds without any sign of life, time not
+    provider accepted it. `asked_at`: when it was last polled. `lost_at`: when its create was lost,
+    or this life of the relay first knew of it. `unchanged`: seconds without any sign of life, time not
     watched left out. `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`:
     tries in a row that did not work. `candidates`: what the last look for a lost create found and could not settle.
     """
@@ -32,6 +33,7 @@ class Track:
     since: float | None = None
     polls: int = 0
     asked_at: float = float("-inf")
+    lost_at: float | None = None
     troubles: int = 0
     missing: int = 0
     renewals: int = 0
@@ -45,6 +47,15 @@ class Track:
     polled_at: float | None = None
     candidates: tuple[str, ...] = ()
     sign: tuple[RemoteState | None, float | None, int | None] | None = field(default=None)
+
+    def lost_for(self, now: float) -> float:
+        """
+        Seconds since the create was lost, as far as this life of the relay can tell: the wall clock is not to be
+        trusted with what must not be sent twice.
+        """
+        if self.lost_at is None:
+            self.lost_at = now
+        return now - self.lost_at
 
     def observe(self, seen: StillRunning, now: float) -> bool:
         """

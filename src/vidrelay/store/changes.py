@@ -173,6 +173,18 @@ def _log(transaction: Transaction, task: Task, moving: dict[str, Any], name: str
     return event_id
 
 
+def hold(transaction: Transaction, task_id: str, until: datetime) -> None:
+    """
+    Hold the place that time alone holds for a task until then (port Store).
+    """
+    task = reads.get(transaction, task_id)
+    if task.place_until is not None:
+        moved = replace(task, place_until=until)
+        values = rows.moving_values(moved)
+        transaction.change("move_place", id=task_id, place_until=values["place_until"], moving=values["moving"])
+        transaction.tell(moved)
+
+
 def release(transaction: Transaction, task_id: str) -> None:
     """
     Free the place of an ended task (port Store).

@@ -188,6 +188,9 @@ class EmergencyStore:
     async def outlived(self, now: datetime) -> list[Task]:
         return await self._store.outlived(now)
 
+    async def hold(self, task_id: str, until: datetime) -> None:
+        await self._store.hold(task_id, until)
+
     async def release(self, task_id: str) -> None:
         await self._store.release(task_id)
 

@@ -155,6 +155,15 @@ class SqliteStore:
         """
         return await self._change(partial(changes.save, task=task, event=event, expected_version=expected_version))
 
+    async def hold(self, task_id: str, until: datetime) -> None:
+        """
+        Hold the place that time alone holds for this task until then, whatever was stored.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        await self._change(partial(changes.hold, task_id=task_id, until=until))
+
     async def release(self, task_id: str) -> None:
         """
         Free the place of an ended task whose remote job has ended too.

@@ -105,6 +105,10 @@ SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE finished_at IS NULL;
 -- ended tasks whose remote jobs may still run in their places
 SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE place_until > :now AND finished_at IS NOT NULL;
 
+-- name: move_place
+-- no transition: the wall clock was set, and a place is held until another instant by it
+UPDATE tasks SET place_until = :place_until, moving = :moving WHERE id = :id AND place_until IS NOT NULL;
+
 -- name: release_place
 -- no transition: the remote job of an ended task has ended too
 UPDATE tasks SET place_until = NULL, moving = :moving WHERE id = :id AND finished_at IS NOT NULL;

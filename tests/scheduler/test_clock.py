@@ -1,0 +1,78 @@
+"""
+A wall clock that is set, jumps or stands still: what was paid for keeps its place, and nothing is believed too early.
+"""
+
+import pytest
+
+from vidrelay.core.lifecycle import Absent
+from vidrelay.core.messages import HttpRequest
+from vidrelay.core.ports import Dedupe
+from vidrelay.core.task import State
+from vidrelay.testing.toy import BASE, ToyAdapter
+
+YEARS = 3652 * 86_400
+
+
+class TrustingAdapter(ToyAdapter):
+    """
+    An adapter that takes a lost create for absent after ten minutes, whatever the list shows.
+    """
+
+    def find(self, task, search):
+        """One call."""
+        yield HttpRequest(method="GET", url=f"{BASE}/jobs")
+        return Absent() if search.elapsed >= 600 else (yield from super().find(task, search))
+
+
+@pytest.mark.parametrize("seconds", [YEARS, -86_400, 8 * 3600])
+async def test_a_lost_create_keeps_its_place_when_the_clock_is_set(bench, seconds):
+    """It holds its place for the longest run of a job, by the clock that cannot be set."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        await bench.submit("lost")
+        waiting = await bench.submit("waiting")
+        bench.clock.jump(seconds)
+        await bench.clock.advance(1700)
+        assert (await bench.relay.get(waiting.id)).state is State.QUEUED
+        await bench.until(waiting.id, State.DONE, within=300)
+
+
+async def test_a_place_is_not_held_for_years_because_the_clock_was_wrong_once(bench):
+    """Lost while the clock was ten years ahead, and the clock set right: by the next life of the relay too."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_after")
+    bench.clock.jump(YEARS)
+    async with bench.running(kill=True):
+        await bench.submit("lost")
+    bench.clock.jump(-YEARS)
+    async with bench.running():
+        waiting = await bench.submit("waiting")
+        await bench.clock.advance(1700)
+        assert (await bench.relay.get(waiting.id)).state is State.QUEUED
+        await bench.until(waiting.id, State.DONE, within=300)
+
+
+async def test_a_jump_of_the_clock_makes_no_lost_create_absent(bench):
+    """Ten minutes by the wall clock are not ten minutes in which the job could have shown up."""
+    bench.adapter = TrustingAdapter(dedupe=Dedupe.LIST)
+    bench.provider.arm("create", "lost_before")
+    async with bench.running():
+        task = await bench.submit()
+        bench.clock.jump(590)
+        await bench.clock.advance(400)
+        assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
+        await bench.until(task.id, State.DONE, within=400)
+    assert len(bench.provider.creates) == 2
+
+
+async def test_a_lost_create_is_looked_for_after_a_restart_however_late(bench):
+    """The look-ups begin anew: nobody looked while the relay was away."""
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST)
+    bench.provider.arm("create", "lost_after")
+    async with bench.running(kill=True):
+        task = await bench.submit()
+    bench.clock.jump(7200)
+    async with bench.running():
+        await bench.until(task.id, State.DONE, within=60)
+    assert len(bench.provider.creates) == 1
