@@ -246,6 +246,17 @@ def test_brackets_inside_strings_do_not_count_as_depth():
     assert parse_json(b'{"prompt": "' + b'[{\\"' * 500 + b'"}')
 
 
+@pytest.mark.parametrize("tail", [b'"' + b'\\"' * 30_000, b'"' + b"\\" * 1_000_000, b'"a' * 500_000, b'"\\' * 500_000])
+def test_very_many_quotes_are_refused_as_quickly_as_any(tail):
+    """
+    A text that never ends is looked through once, however many escaped quotes stand in it.
+    """
+    started = time.process_time()
+    with pytest.raises(Refusal):
+        parse_json(b"[" + b"[]," * 70 + tail)
+    assert time.process_time() - started < 1  # 17, were each quote to begin a text of its own
+
+
 @given(st.binary(max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_read_or_refused(data):
