@@ -207,7 +207,7 @@ class Life:
         return AccountPlan(
             name=account.key.name,
             provider="model",
-            adapter=words(account.key.secret, can_cancel=account.can_cancel, tells_limit=account.key.tells_limit),
+            adapter=words(account.key, can_cancel=account.can_cancel),
             transport=wire,
             downloader=HttpDownloader(wire, files, ground.clock, slots=slots, has_room=self._has_room),
             window=WindowSetting(limits=None if account.configured is None else {"*": account.configured}),

@@ -18,7 +18,7 @@ from vidrelay.testing.simulation.clock import WorldClock
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal
 from vidrelay.testing.simulation.loop import VirtualLoop
-from vidrelay.testing.simulation.provider import CDN, TASK, Answer, Create, Provider
+from vidrelay.testing.simulation.provider import API, CDN, TASK, Answer, Create, Poll, Provider
 
 T = TypeVar("T")
 
@@ -191,6 +191,9 @@ class Exchange:
         if self._kind == "create":
             self._create = self._written_down()
             self._life.sends(self._create)
+        if self._kind == "poll":
+            job = self._request.url.removeprefix(f"{API}/jobs/")
+            network.provider.polls.append(Poll(job=job, key=self._key, at=network.loop.time(), life=self._life.number))
         network.journal.note("sent", self._kind, self._request.url, self._request.headers.get(TASK, ""))
         await self._reach("header")
         if faults.hit("net.reset_header"):
@@ -239,9 +242,7 @@ class Exchange:
         network, faults = self._network, self._network.faults
         if network.departed.pop(self._number, None) is None:
             return
-        answer = network.provider.handle(
-            self._request, self._create, monotonic=network.loop.time(), life=self._life.number
-        )
+        answer = network.provider.handle(self._request, self._create)
         network.journal.note("arrived", self._kind, self._request.url, answer.status, answer.body[:60])
         delay = network.chance.uniform(0, network.latency)
         if faults.hit("net.lost_after"):

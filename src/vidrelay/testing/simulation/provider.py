@@ -38,6 +38,8 @@ UNENDED = frozenset({"queued", "working"})
 class Key:
     """
     One customer: how many unended jobs it may have, and how a repeated create is told apart for it.
+
+    `complete_list` says that the provider's list is documented as complete; that of one that forgets is not.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Key:
     limit: int
     protection: Dedupe
     tells_limit: bool = False
+    complete_list: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class Create:
 @dataclass(slots=True, kw_only=True)
 class Poll:
     """
-    One question after a job; `at` is monotonic seconds, `life` the relay's life that asked.
+    One question after a job; `at` is the monotonic second in which it was sent, `life` the relay's life that asked.
     """
 
     job: str
@@ -237,7 +240,7 @@ class Provider:
 
     # Answers
 
-    def handle(self, request: HttpRequest, create: Create | None, *, monotonic: float, life: int) -> Answer:
+    def handle(self, request: HttpRequest, create: Create | None) -> Answer:
         """
         Answer a request that has arrived whole.
         """
@@ -259,7 +262,6 @@ class Provider:
         job_id = parts.path.removeprefix("/jobs/")
         if request.method == "DELETE":
             return self._cancel(key, job_id)
-        self.polls.append(Poll(job=job_id, key=key.name, at=monotonic, life=life))
         return self._poll(key, job_id)
 
     def _create(self, request: HttpRequest, key: Key, create: Create) -> Answer:

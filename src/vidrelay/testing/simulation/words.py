@@ -39,7 +39,7 @@ from vidrelay.core.task import (
     Task,
 )
 from vidrelay.testing.clock import START
-from vidrelay.testing.simulation.provider import API, TASK
+from vidrelay.testing.simulation.provider import API, TASK, Key
 
 LONGEST_RUN = timedelta(minutes=10)
 SLACK = timedelta(seconds=120)
@@ -59,9 +59,8 @@ class PlainWords:
 
     dedupe = Dedupe.NONE
 
-    def __init__(self, secret: str, *, can_cancel: bool = True, tells_limit: bool = False) -> None:
-        self._secret = secret
-        self._tells_limit = tells_limit
+    def __init__(self, key: Key, *, can_cancel: bool = True) -> None:
+        self._key = key
         self.traits = Traits(
             dedupe=self.dedupe,
             can_cancel=can_cancel,
@@ -167,7 +166,7 @@ class PlainWords:
         """
         One call where they are told.
         """
-        if not self._tells_limit:
+        if not self._key.tells_limit:
             return None
         reply = yield self._get("/limits")
         limits = _object(reply).get("limits")
@@ -177,7 +176,7 @@ class PlainWords:
         return HttpRequest(method="GET", url=API + path, headers=self._headers())
 
     def _headers(self) -> dict[str, str]:
-        return {"authorization": f"Key {self._secret}"}
+        return {"authorization": f"Key {self._key.secret}"}
 
 
 class ReplayWords(PlainWords):
@@ -225,18 +224,18 @@ class ClientIdWords(PlainWords):
 
     def _settled(self, jobs: list[dict[str, Any]], search: Search, *, others: int = 0) -> FindOutcome:
         """
-        One is it; none is none where nothing else could be it, by a clock that may be wrong.
+        One is it; none is none where the list is complete and nothing else could be it, by a clock that may be wrong.
         """
         if len(jobs) == 1:
             return Found(remote_id=jobs[0]["id"], remote_state=STATES.get(jobs[0]["state"]), times=_times(jobs[0]))
-        if not jobs and not others and search.elapsed >= SURE_AFTER:
+        if self._key.complete_list and not jobs and not others and search.elapsed >= SURE_AFTER:
             return Absent()
         return Undecided(detail=f"{len(jobs)} jobs look like it", candidates=tuple(job["id"] for job in jobs))
 
 
 class ListWords(ClientIdWords):
     """
-    Recent jobs can be listed and compared; the list is complete, and lags at most four minutes.
+    Recent jobs can be listed and compared; the list lags at most four minutes.
     """
 
     dedupe = Dedupe.LIST

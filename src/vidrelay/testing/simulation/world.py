@@ -75,7 +75,9 @@ class World:
         loop = VirtualLoop()
         clock = WorldClock(loop)
         journal = Journal(lambda: f"{loop.count} {loop.time():.6f}")
-        accounts = _accounts(dice.stream("accounts"), may_cancel=point is not None)
+        accounts = _accounts(
+            dice.stream("accounts"), may_cancel=point is not None, forgetful="api.forgets" in faults.rates
+        )
         provider = Provider(
             keys=[account.key for account in accounts],
             workers=self._chance.choice((1, 2, 8)),
@@ -364,7 +366,7 @@ class World:
             life.bury()
 
 
-def _accounts(chance: random.Random, *, may_cancel: bool) -> tuple[AccountSetup, ...]:
+def _accounts(chance: random.Random, *, may_cancel: bool, forgetful: bool) -> tuple[AccountSetup, ...]:
     kinds = chance.sample(list(Dedupe), chance.choice((1, 2, 3)))
     accounts = []
     for number, kind in enumerate(kinds, start=1):
@@ -375,6 +377,7 @@ def _accounts(chance: random.Random, *, may_cancel: bool) -> tuple[AccountSetup,
             limit=limit,
             protection=kind,
             tells_limit=chance.random() < 0.5,
+            complete_list=not forgetful,
         )
         configured = chance.choice((None, limit, max(1, limit - 1)))
         accounts.append(AccountSetup(key=key, configured=configured, can_cancel=may_cancel or chance.random() < 0.7))
