@@ -4,6 +4,7 @@ Reads what providers send, which may be anything: nothing here raises because of
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,22 +15,41 @@ from vidrelay.core.messages import HttpReply
 from vidrelay.core.pace import retry_after
 
 MAX_DEPTH = 64
+MAX_PIECES = 100_000
+"""So many texts, brackets and commas may stand in a reply; the longest list of jobs asked for has some ten thousand."""
+MAX_ESCAPES = 200_000
+"""So many escapes may stand in one of its texts; the longest prompt has a third of that."""
 MAX_TOLD = 500
 """So many characters of a provider's own words are passed on."""
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _LATEST = 253402300799
+# A text that does not end counts as one: were it none, each quote in it would begin another try to find the end.
+_PIECE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,]', re.DOTALL)
 
 
 def read_object(reply: HttpReply) -> dict[str, Any] | None:
     """
-    The body as a JSON object; None where it is not one, or is nested more than 64 deep.
+    The body as a JSON object; None where it is not one, is nested more than 64 deep, or would grow many times over.
     """
+    if _grows(reply.body):
+        return None
     try:
         data = json.loads(reply.body, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) and _is_shallow(data) else None
+
+
+def _grows(body: bytes) -> bool:
+    """
+    Whether far more would be made of it than its bytes: an empty list is two of them on the wire and a hundred here,
+    and so is each escape while its text is read.
+    """
+    for number, piece in enumerate(_PIECE.finditer(body)):
+        if number == MAX_PIECES or body.count(b"\\", *piece.span()) > MAX_ESCAPES:
+            return True
+    return False
 
 
 def _refuse(name: str) -> Any:
