@@ -67,6 +67,38 @@ async def test_a_job_that_outlives_its_task_is_asked_for_after_a_restart_too(ben
     assert bench.provider.peak == 1
 
 
+async def test_a_job_that_outlives_its_task_is_not_gone_just_after_its_create(bench):
+    """A provider that does not know the job yet has not ended it: its place stays taken."""
+    bench.window = 1
+    bench.provider.run_seconds = 60
+    bench.adapter = type(bench.adapter)(can_cancel=False)
+    async with bench.running():
+        first, second = await bench.submit("first"), await bench.submit("second")
+        bench.provider.arm("poll", 404, 404, 404, 404)
+        await bench.relay.cancel(first.id)
+        await bench.clock.advance(50)
+        assert (await bench.relay.get(second.id)).state is State.QUEUED
+        await bench.until(second.id, State.RUNNING, within=40)
+    assert bench.provider.peak == 1
+
+
+async def test_a_job_that_outlives_its_task_is_gone_after_three_denials_in_a_row(bench):
+    """One that is there again in between is not gone; three in a row are believed, and the place is free."""
+    bench.window = 1
+    bench.provider.run_seconds = 600
+    bench.adapter = type(bench.adapter)(can_cancel=False)
+    async with bench.running():
+        first, second = await bench.submit("first"), await bench.submit("second")
+        await bench.relay.cancel(first.id)
+        await bench.clock.advance(100)
+        bench.provider.arm("poll", 404, 404, None, 404, 404, None)
+        await bench.clock.advance(120)
+        assert not bench.provider.faults["poll"]
+        assert (await bench.relay.get(second.id)).state is State.QUEUED
+        bench.provider.jobs.pop("job-1")
+        await bench.until(second.id, State.RUNNING, within=60)
+
+
 async def test_a_job_that_never_ends_gives_its_place_back_after_the_longest_run(bench):
     """What the provider never says is bounded by the longest run it can have."""
     bench.window = 1

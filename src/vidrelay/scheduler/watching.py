@@ -45,17 +45,17 @@ class Watcher:
             case float():
                 return asked
             case StillRunning():
+                track.troubles = track.missing = 0
                 return self._tools.next_poll(task, track, account)
             case Refused():
                 await self._tools.pause(account, asked)
                 return 0.0
             case Trouble():
                 return self._again(task, track, account, asked)
-            case NotThere() if track.missing + 1 < MAX_MISSING:
-                track.missing += 1
+            case NotThere() if not self._is_gone(task, track):
                 return self._tools.next_poll(task, track, account)
             case Ready() | Failed() | NotThere():
-                await self._tools.store.release(task.id)
+                await self._tools.store.hold(task.id, None)
                 return None
             case _:
                 assert_never(asked)
@@ -148,12 +148,7 @@ class Watcher:
         await self._tools.saver.try_save(task, expired)
 
     async def _missing(self, task: Task, track: Track, account: Account, seen: NotThere) -> Delay:
-        """
-        "No such task" means not yet for a while after the create; later, three in a row end it.
-        """
-        if self._tools.age(task, track) >= self._tools.policy.poll.not_found_grace:
-            track.missing += 1
-        if track.missing < MAX_MISSING:
+        if not self._is_gone(task, track):
             return self._tools.next_poll(task, track, account)
         if task.cancel is CancelOutcome.PENDING:
             # Our own wish was heard, and its answer lost: what is not there any more does not run.
@@ -167,6 +162,14 @@ class Watcher:
         )
         await self._tools.saver.try_save(task, Vanished(problem=problem))
         return None
+
+    def _is_gone(self, task: Task, track: Track) -> bool:
+        """
+        Take in one more "no such task": not yet for a while after the create; later, three in a row are believed.
+        """
+        if self._tools.age(task, track) >= self._tools.policy.poll.not_found_grace:
+            track.missing += 1
+        return track.missing >= MAX_MISSING
 
     async def cancel(self, task: Task, track: Track, account: Account) -> Delay:
         """
