@@ -407,6 +407,37 @@ async def test_a_path_that_must_not_be_read_is_refused(assets, tmp_path, state, 
     assert left_in(state / "assets") == []
 
 
+OPEN_A_TERMINAL = """
+import asyncio, os, sys
+from pathlib import Path
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.files.assets import LocalAssets
+
+_, terminal = os.openpty()
+try:
+    asyncio.run(LocalAssets(Path(sys.argv[1]), None).put_path(os.ttyname(terminal)))
+except InvalidRequest:
+    os.open("/dev/tty", os.O_RDWR)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
+def test_a_terminal_that_is_named_does_not_become_the_relays(tmp_path):
+    """
+    A detached relay leads its session, and would end with the terminal it got.
+    """
+    child = subprocess.run(
+        [sys.executable, "-c", OPEN_A_TERMINAL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        start_new_session=True,
+        check=False,
+    )
+
+    assert "OSError: [Errno 6]" in child.stderr, child.stderr
+
+
 async def test_a_key_file_is_refused(state, book, tmp_path):
     """
     A file that was named as forbidden is not taken in, though it be a picture.

@@ -32,6 +32,8 @@ _EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 _HEAD_BYTES = 16
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# A path that leads to a terminal must not make it that of a detached relay, which would end with it.
+_READ |= getattr(os, "O_NOCTTY", 0)
 _PART = ".part"
 # What a Python needs to start; keys and everything else in the environment stay here.
 _ENVIRONMENT = (
