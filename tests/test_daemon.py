@@ -347,6 +347,15 @@ def test_what_could_steer_a_terminal_is_shown_as_codes() -> None:
     assert clean("a\x1b[31mb\u202ec\rd\ne") == "a\\x1b[31mb\\x202ec\\x0dd e"
 
 
+@pytest.mark.parametrize("letter", [*map(chr, range(0x20)), *"\x7f\x9b\xad\u061c\u180e\u2067\ud800\ufeff\U000e0041"])
+def test_no_unseen_character_reaches_the_log(letter: str) -> None:
+    """
+    Neither a control, nor a mark that turns the direction, nor half a pair, which no file in UTF-8 can hold.
+    """
+    assert clean(f"a{letter}b").encode().isascii()
+    assert letter not in clean(f"a{letter}b")
+
+
 def test_the_log_is_private_and_has_one_line_an_entry(tmp_path: Path) -> None:
     """
     An exception is one line with its kind and place and without its message, in a private file.

@@ -19,7 +19,10 @@ KEPT_STARTS = 3
 
 _TOKEN = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]+|(?i:bearer|key|token)\s+[A-Za-z0-9._~+/-]{{8,}}=*")
 _QUERY = re.compile(r"(https?://[^\s?#\"']+)[?#][^\s\"']*")
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+)
 
 
 def log_to(state_dir: Path) -> None:
