@@ -250,6 +250,12 @@ def test_a_2xx_without_a_usable_id_settles_nothing(remote_id: Any) -> None:
     assert isinstance(submitted(reply(QUEUED | {"id": remote_id})), Unknown)
 
 
+def test_an_id_that_cannot_be_used_is_told() -> None:
+    """What the provider said is all that a person has to find the job by; it is made fit to show."""
+    unknown = submitted(reply(QUEUED | {"id": "../x\x1b[2J sk-canary"}))
+    assert unknown == Unknown(detail="the provider answered 200 without an id that can be used: ../x\\u001b[2J [key]")
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 408, 409, 418, 425, 499, 500, 502, 503, 504, 529])
 def test_an_unclear_answer_settles_nothing(status: int) -> None:
     """Redirects, 408, 409, 5xx and whatever nobody has classified may have made a job."""

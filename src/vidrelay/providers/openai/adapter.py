@@ -42,7 +42,7 @@ from vidrelay.core.task import (
 from vidrelay.providers.openai import parameters, words
 from vidrelay.providers.openai.reading import Between, between, ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
-from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, wait_of
+from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, told, wait_of
 
 _MAX_PAGES = 5
 _PAGE = 100
@@ -213,7 +213,8 @@ class OpenAiAdapter:
             known = remote_id is not None and self.valid_id(remote_id)
             return replace(ended(job, key=self._key), remote_id=remote_id if known else None)
         if job is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+            said = "" if remote_id is None else f": {told(remote_id, secret=self._key)}"
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used{said}")
         if status in words.COMPLETED:
             outputs = self._outputs(job, remote_id)
             return Answered(remote_id=remote_id, outputs=outputs, times=times(job))
