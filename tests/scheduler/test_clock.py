@@ -76,3 +76,15 @@ async def test_a_lost_create_is_looked_for_after_a_restart_however_late(bench):
     async with bench.running():
         await bench.until(task.id, State.DONE, within=60)
     assert len(bench.provider.creates) == 1
+
+
+async def test_a_place_that_was_given_back_is_not_taken_again_by_a_clock_set_back(bench):
+    """The longest run of a job is over; what the wall clock says of it afterwards changes nothing."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        await bench.submit("lost")
+        await bench.clock.advance(1900)
+        bench.clock.jump(-86_400)
+        waiting = await bench.submit("waiting")
+        await bench.until(waiting.id, State.DONE, within=300)

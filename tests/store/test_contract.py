@@ -755,9 +755,9 @@ async def test_forgotten_result_leaves_its_task_done(store):
     assert await store.get(task.id) == task
 
 
-async def test_a_place_that_outlives_its_task_is_held_until_it_is_released(store):
+async def test_a_place_that_outlives_its_task_is_held_until_it_is_given_back(store):
     """
-    A cancelled task whose remote job may run on holds its place by time, and gives it back when it is released.
+    A cancelled task whose remote job may run on holds its place by time, and gives it back when that is over.
     """
     task = await bring(store, make_task(), State.RUNNING)
     until = task.updated_at + timedelta(minutes=30)
@@ -768,7 +768,7 @@ async def test_a_place_that_outlives_its_task_is_held_until_it_is_released(store
     assert await store.places(account=task.account, window=task.window, now=now) == (1, until)
     heard = []
     store.on_commit = heard.append
-    await store.release(task.id)
+    await store.hold(task.id, None)
     assert await store.outlived(now) == []
     assert await store.places(account=task.account, window=task.window, now=now) == (0, None)
     released = await store.get(task.id)
@@ -790,17 +790,9 @@ async def test_a_place_held_by_time_can_be_held_till_another_instant(store):
     assert heard == [held]
     assert await store.places(account=task.account, window=task.window, now=START) == (1, until)
     running = await bring(store, make_task(), State.RUNNING)
-    await store.hold(running.id, until)
-    assert await store.get(running.id) == running
-
-
-async def test_a_live_tasks_place_cannot_be_released(store):
-    """
-    Only a task that has ended gives a place back this way.
-    """
-    task = await bring(store, make_task(), State.RUNNING)
-    await store.release(task.id)
-    assert await store.get(task.id) == task
+    for instant in (until, None):
+        await store.hold(running.id, instant)
+        assert await store.get(running.id) == running
 
 
 async def test_a_create_that_was_answered_with_a_failed_job_counts_and_keeps_its_id(store):

@@ -477,16 +477,10 @@ class Store(Protocol):
         """
         ...
 
-    async def hold(self, task_id: str, until: datetime) -> None:
+    async def hold(self, task_id: str, until: datetime | None) -> None:
         """
-        Hold the place that time alone holds for this task until then, whatever was stored. No transition; `on_commit`
-        hears of it.
-        """
-        ...
-
-    async def release(self, task_id: str) -> None:
-        """
-        Free the place of an ended task whose remote job has ended too. No transition; `on_commit` hears of it.
+        Hold the place that time alone holds for this task until then, whatever was stored; None gives it back for good.
+        No transition; `on_commit` hears of it. Nothing happens where no time holds a place.
         """
         ...
 

@@ -50,9 +50,11 @@ class HeldPlaces:
         """
         for task, lapses_at in list(self._held.values()):
             left = lapses_at - self._clock.monotonic()
-            due = self._clock.now() + timedelta(seconds=max(0.0, left))
-            stored = task.place_until or due
-            if (left > 0 and abs((stored - due).total_seconds()) > AGREES_SECONDS) or (left <= 0 and stored > due):
-                await self._store.hold(task.id, due)
             if left <= 0:
+                # For good: a clock that is set back must not take it once more.
+                await self._store.hold(task.id, None)
                 self._held.pop(task.id, None)
+                continue
+            due = self._clock.now() + timedelta(seconds=left)
+            if task.place_until is not None and abs((task.place_until - due).total_seconds()) > AGREES_SECONDS:
+                await self._store.hold(task.id, due)

@@ -173,9 +173,9 @@ def _log(transaction: Transaction, task: Task, moving: dict[str, Any], name: str
     return event_id
 
 
-def hold(transaction: Transaction, task_id: str, until: datetime) -> None:
+def hold(transaction: Transaction, task_id: str, until: datetime | None) -> None:
     """
-    Hold the place that time alone holds for a task until then (port Store).
+    Hold the place that time alone holds for a task until then, or give it back (port Store).
     """
     task = reads.get(transaction, task_id)
     if task.place_until is not None:
@@ -183,17 +183,6 @@ def hold(transaction: Transaction, task_id: str, until: datetime) -> None:
         values = rows.moving_values(moved)
         transaction.change("move_place", id=task_id, place_until=values["place_until"], moving=values["moving"])
         transaction.tell(moved)
-
-
-def release(transaction: Transaction, task_id: str) -> None:
-    """
-    Free the place of an ended task (port Store).
-    """
-    task = reads.get(transaction, task_id)
-    if task.ended and task.place_until is not None:
-        released = replace(task, place_until=None)
-        transaction.change("release_place", id=task_id, moving=rows.moving_values(released)["moving"])
-        transaction.tell(released)
 
 
 def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause | None) -> None:

@@ -188,11 +188,8 @@ class EmergencyStore:
     async def outlived(self, now: datetime) -> list[Task]:
         return await self._store.outlived(now)
 
-    async def hold(self, task_id: str, until: datetime) -> None:
+    async def hold(self, task_id: str, until: datetime | None) -> None:
         await self._store.hold(task_id, until)
-
-    async def release(self, task_id: str) -> None:
-        await self._store.release(task_id)
 
     async def places(self, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:
         return await self._store.places(account=account, window=window, now=now)

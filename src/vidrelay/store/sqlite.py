@@ -155,23 +155,14 @@ class SqliteStore:
         """
         return await self._change(partial(changes.save, task=task, event=event, expected_version=expected_version))
 
-    async def hold(self, task_id: str, until: datetime) -> None:
+    async def hold(self, task_id: str, until: datetime | None) -> None:
         """
-        Hold the place that time alone holds for this task until then, whatever was stored.
+        Hold the place that time alone holds for this task until then, whatever was stored; None gives it back for good.
 
         Raises:
             UnknownTask: There is none.
         """
         await self._change(partial(changes.hold, task_id=task_id, until=until))
-
-    async def release(self, task_id: str) -> None:
-        """
-        Free the place of an ended task whose remote job has ended too.
-
-        Raises:
-            UnknownTask: There is none.
-        """
-        await self._change(partial(changes.release, task_id=task_id))
 
     async def remote_ids(self, *, account: str, since: datetime) -> frozenset[str]:
         """

@@ -106,12 +106,8 @@ SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE finished_at IS NULL;
 SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE place_until > :now AND finished_at IS NOT NULL;
 
 -- name: move_place
--- no transition: the wall clock was set, and a place is held until another instant by it
+-- no transition: the wall clock was set, or what held the place is over
 UPDATE tasks SET place_until = :place_until, moving = :moving WHERE id = :id AND place_until IS NOT NULL;
-
--- name: release_place
--- no transition: the remote job of an ended task has ended too
-UPDATE tasks SET place_until = NULL, moving = :moving WHERE id = :id AND finished_at IS NOT NULL;
 
 -- name: page
 -- tasks, newest first
