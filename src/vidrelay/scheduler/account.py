@@ -6,7 +6,7 @@ against, and the pauses, which are the account's and not one task's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -19,6 +19,10 @@ ANY = "*"
 LOWERED_FOR_SECONDS = 60.0
 UNTOLD_REST_SECONDS = {BlockReason.AUTH: 300.0, BlockReason.BALANCE: 300.0}
 """How long an account rests when its provider says why but not how long: three calls in ten minutes at the most."""
+
+LEAST_REST_SECONDS = 1.0
+"""A rest lasts that long at least, also where a provider says 0 or names no poll floor: a refusal is never run into
+again at once."""
 
 PROBE_SECONDS = 15.0
 FOREVER = float("inf")
@@ -34,6 +38,17 @@ class Limit:
     source: WindowSource
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rest:
+    """
+    A pause as it is kept: till when by the monotonic clock, and the how manyth refusal it came of.
+    """
+
+    pause: Pause
+    until: float
+    number: int
+
+
 class Account:
     """
     One account's limits and pauses.
@@ -46,7 +61,8 @@ class Account:
         self.plan = plan
         self.name = plan.name
         self._told: Mapping[str, int] | None = None
-        self._pauses: dict[Scope, tuple[Pause, float]] = {}
+        self._pauses: dict[Scope, _Rest] = {}
+        self._heard = 0
         self._refusals = 0
         self._lowered: dict[str, tuple[int, float]] = {}
         self._probing_until: float | None = None
@@ -103,49 +119,67 @@ class Account:
         Take up a pause that an earlier life of the relay kept.
         """
         seconds = FOREVER if pause.until is None else min((pause.until - now).total_seconds(), LONGEST_WAIT)
-        self._pauses[pause.scope] = pause, monotonic + seconds
+        self._pauses[pause.scope] = _Rest(pause=pause, until=monotonic + seconds, number=self._heard)
 
     def refused(self, refusal: Refused, *, now: datetime, monotonic: float, chance: float) -> Pause:
         """
         Rest because the provider said so, or our own disk; returns the pause to keep.
 
-        Trouble of our own never shortens what a provider asked for.
+        A refusal never shortens the rest that another asked for: a call that was under way already may be answered with
+        less, or without any time.
         """
-        kept = self._pauses.get(refusal.scope)
-        if (
-            refusal.reason == BlockReason.DISK
-            and kept is not None
-            and kept[1] > monotonic + (refusal.retry_after or 0.0)
-        ):
-            return kept[0]
+        self._heard += 1
         self._refusals += 1
         self._probing_until = None
+        seconds = self._told_rest(refusal, chance)
+        kept = self._pauses.get(refusal.scope)
+        if kept is not None and kept.until > monotonic + seconds:
+            self._pauses[refusal.scope] = replace(kept, number=self._heard)
+            return kept.pause
+        until = now + timedelta(seconds=seconds)
+        pause = Pause(scope=refusal.scope, reason=refusal.reason, detail=refusal.detail, until=until)
+        self._pauses[refusal.scope] = _Rest(pause=pause, until=monotonic + seconds, number=self._heard)
+        return pause
+
+    def _told_rest(self, refusal: Refused, chance: float) -> float:
+        """
+        The seconds to rest: as the provider told, between its poll floor and the longest wait; else as we think fit.
+        """
         seconds = refusal.retry_after
         if seconds is None:
             untold = UNTOLD_REST_SECONDS.get(refusal.reason)
-            # Full jitter may fall near nothing; a refusal without a time is worth at least a second.
-            seconds = untold if untold is not None else max(1.0, backoff(tries=self._refusals, chance=chance))
-        until = now + timedelta(seconds=seconds)
-        pause = Pause(scope=refusal.scope, reason=refusal.reason, detail=refusal.detail, until=until)
-        self._pauses[refusal.scope] = pause, monotonic + seconds
-        return pause
+            seconds = untold if untold is not None else backoff(tries=self._refusals, chance=chance)
+        return min(LONGEST_WAIT, max(LEAST_REST_SECONDS, self.plan.adapter.traits.poll_floor, seconds))
 
-    def answered(self) -> tuple[Scope, ...]:
+    def heard(self) -> int:
         """
-        A call went through: whatever rest was on calls is over. Returns the scopes of the pauses that end with it.
+        How many refusals have been heard. A call takes this along, so that its answer is known to be older than a
+        refusal that came meanwhile.
         """
-        return self._went_through(Scope.CALLS)
+        return self._heard
 
-    def created(self) -> tuple[Scope, ...]:
+    def answered(self, heard: int) -> tuple[Scope, ...]:
         """
-        A create went through: no rest is left. Returns the scopes of the pauses that end with it.
+        A call went through that was begun after so many refusals: the rest on calls that it was sent after is over, not
+        one that began meanwhile. Returns the scopes of the pauses that end with it.
         """
-        return self._went_through(Scope.CALLS, Scope.CREATES)
+        return self._went_through(heard, Scope.CALLS)
 
-    def _went_through(self, *scopes: Scope) -> tuple[Scope, ...]:
-        self._refusals = 0
-        self._probing_until = None
-        return tuple(scope for scope in scopes if self._pauses.pop(scope, None) is not None)
+    def created(self, heard: int) -> tuple[Scope, ...]:
+        """
+        A create went through that was begun after so many refusals: no rest of before is left. Returns the scopes of
+        the pauses that end with it.
+        """
+        return self._went_through(heard, Scope.CALLS, Scope.CREATES)
+
+    def _went_through(self, heard: int, *scopes: Scope) -> tuple[Scope, ...]:
+        if heard == self._heard:
+            self._refusals = 0
+            self._probing_until = None
+        ended = tuple(scope for scope in scopes if scope in self._pauses and self._pauses[scope].number <= heard)
+        for scope in ended:
+            del self._pauses[scope]
+        return ended
 
     def lift(self) -> None:
         """
@@ -161,7 +195,13 @@ class Account:
         The pause to show: the wider one first.
         """
         kept = self._pauses.get(Scope.CALLS) or self._pauses.get(Scope.CREATES)
-        return None if kept is None else kept[0]
+        return None if kept is None else kept.pause
+
+    def held(self, *, creates: bool, monotonic: float) -> float:
+        """
+        Seconds that a pause still lasts for such a call; 0 if there is none.
+        """
+        return max([0.0, *(kept.until - monotonic for kept in self._kept(creates=creates))])
 
     def rest(self, *, creates: bool, monotonic: float) -> float:
         """
@@ -170,12 +210,10 @@ class Account:
         When a rest is over, one call goes first and the others wait for what becomes of it, so that many tasks do not
         all run into the same refusal.
         """
-        waits = [until - monotonic for _, until in self._kept(creates=creates)]
-        if not waits:
-            return 0.0
-        if self._probing_until is not None:
-            waits.append(self._probing_until - monotonic)
-        return max(0.0, *waits)
+        held = self.held(creates=creates, monotonic=monotonic)
+        if self._probing_until is None or not self._kept(creates=creates):
+            return held
+        return max(held, self._probing_until - monotonic)
 
     def probe(self, monotonic: float) -> None:
         """
@@ -188,12 +226,12 @@ class Account:
         """
         What holds the account's tasks, in the contract's words; a reason of our own (no network) is not shown there.
         """
-        for pause, until in self._kept(creates=creates):
-            if pause.reason in SHOWN_REASONS and until > monotonic:
-                return Blocked(reason=pause.reason, until=pause.until)
+        for kept in self._kept(creates=creates):
+            if kept.pause.reason in SHOWN_REASONS and kept.until > monotonic:
+                return Blocked(reason=kept.pause.reason, until=kept.pause.until)
         return None
 
-    def _kept(self, *, creates: bool) -> list[tuple[Pause, float]]:
+    def _kept(self, *, creates: bool) -> list[_Rest]:
         """
         The pauses that hold a call: every one for a create, those on all calls for another.
         """

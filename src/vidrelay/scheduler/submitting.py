@@ -37,7 +37,7 @@ class Submitter:
         repeated create apart by its key.
         """
         track.fresh_place, track.lost_at = False, None
-        sending = Sending()
+        sending, heard = Sending(), account.heard()
         account.probe(self._tools.clock.monotonic())
         try:
             outcome = await converse(account.plan.adapter.submit(task), account.plan.transport, sending)
@@ -53,7 +53,7 @@ class Submitter:
             outcome = Unknown(detail="the relay could not make out the provider's answer")
             if not sending.create_begun:
                 outcome = self._not_sent("the create call could not be built")
-        return await _unbroken(self._submitted(task, track, account, outcome))
+        return await _unbroken(self._submitted(task, track, account, outcome, heard))
 
     def _without_answer(self, trouble: TransportError, sending: Sending) -> SubmitOutcome:
         if sending.create_begun and trouble.maybe_sent:
@@ -63,10 +63,10 @@ class Submitter:
     def _not_sent(self, detail: str) -> Refused:
         return Refused(scope=Scope.CREATES, reason=BlockReason.NETWORK, detail=detail)
 
-    async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome) -> Delay:
+    async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome, heard: int) -> Delay:
         match outcome:
             case Accepted() | Answered() | Failed():
-                return await self._answered(task, track, account, outcome)
+                return await self._answered(task, track, account, outcome, heard)
             case Refused():
                 return await self._back_in_line(task, account, outcome)
             case Unknown() if account.plan.adapter.traits.dedupe is Dedupe.REPLAY:
@@ -95,13 +95,15 @@ class Submitter:
             return None
         return await self._lose(task, track, account, detail)
 
-    async def _answered(self, task: Task, track: Track, account: Account, event: Accepted | Answered | Failed) -> Delay:
+    async def _answered(
+        self, task: Task, track: Track, account: Account, event: Accepted | Answered | Failed, heard: int
+    ) -> Delay:
         try:
             saved = await self._tools.saver.try_save(task, event)
         except DuplicateRemote as refused:
             # The provider gave an id that is another task's: which of the two is meant cannot be known here.
             return await self._lose(task, track, account, refused.message)
-        await self._tools.resumed(account, account.created())
+        await self._tools.resumed(account, account.created(heard))
         if isinstance(event, Accepted):
             return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
         return 0.0

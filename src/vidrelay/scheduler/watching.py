@@ -73,6 +73,7 @@ class Watcher:
             # Whatever made it due (a wish, a jump of the clock, a lifted pause) does not outweigh the provider's floor.
             return early
         account.probe(now)
+        heard = account.heard()
         track.polls += 1
         track.asked_at = now
         self._tools.store.count(polls=1)
@@ -81,7 +82,7 @@ class Watcher:
         except TransportError as trouble:
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
         if not isinstance(outcome, Refused | Trouble):
-            await self._tools.resumed(account, account.answered())
+            await self._tools.resumed(account, account.answered(heard))
         return outcome
 
     async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:
