@@ -48,6 +48,7 @@ class Served:
             pass
         finally:
             writer.close()
+        assert b"\naccess-control-" not in answer.lower()
         return answer
 
     def head(self, line: str = "GET /health HTTP/1.1", *, token: str | None = TOKEN, host: str | None = None) -> str:
@@ -93,12 +94,23 @@ async def serving(relay: FakeRelay) -> AsyncIterator[Served]:
         await ready.wait()
         headers = {"X-Local-Token": TOKEN}
         async with httpx2.AsyncClient(
-            base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False, timeout=10
+            base_url=f"http://127.0.0.1:{port}",
+            headers=headers,
+            trust_env=False,
+            timeout=10,
+            event_hooks={"response": [_shares_nothing]},
         ) as client:
             try:
                 yield Served(relay, port, client, clock, stop, shutdowns)
             finally:
                 stop.set()
+
+
+async def _shares_nothing(answer: httpx2.Response) -> None:
+    """
+    No answer of all the tests of this room lets another origin read it.
+    """
+    assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 async def call_app(app, method: str, path: str, body: bytes) -> tuple[int, bytes]:

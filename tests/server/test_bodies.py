@@ -4,14 +4,17 @@ Bodies are bounded and read strictly: what is wrong with them is a 4xx, never a 
 
 import asyncio
 import contextlib
+import re
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Served
+from test_gate import endpoints
 
 from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
+from vidrelay.server.dispatch import Body
 from vidrelay.server.errors import Refusal
 
 BAD_JSON = {
@@ -84,11 +87,17 @@ async def test_json_that_is_no_object_is_422(served, path, body):
 )
 async def test_any_other_content_type_is_415_and_makes_nothing(served, kind):
     """
-    Whatever type is told other than JSON in UTF-8, the body is refused and no task made.
+    Whatever type is told other than JSON in UTF-8, no route takes the body (nor a picture), and nothing comes of it.
     """
-    answer = await served.client.post("/generate", content=b'{"prompt":"x"}', headers={"Content-Type": kind})
-    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    taking = [endpoint for endpoint in endpoints() if endpoint.body is not Body.NONE and not endpoint.open]
+    assert len(taking) >= 9
+    for endpoint in taking:
+        path = re.sub(r"\{.*?\}", "t1", endpoint.path)
+        answer = await served.client.post(path, content=b'{"prompt":"x"}', headers={"Content-Type": kind})
+        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type"), path
     assert not served.relay.tasks
+    assert not served.shutdowns
+    assert served.relay.paused
 
 
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON", "application/json; charset=UTF-8", None])
@@ -151,15 +160,20 @@ async def test_a_client_that_waits_to_be_asked_for_a_refused_body_is_not_waited_
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_chunks_are_refused_at_the_byte_over_the_limit(served):
+@pytest.mark.parametrize(
+    ("path", "pieces"), [("/generate", MAX_JSON_BYTES // 65536), ("/assets", MAX_ASSET_BYTES // 65536)]
+)
+async def test_chunks_are_refused_at_the_byte_over_the_limit(served, path, pieces):
     """
     A chunked body as long as the limit is still awaited, and one byte more is a 413.
     """
-    head = served.head("POST /generate HTTP/1.1") + "Transfer-Encoding: chunked\r\n\r\n"
+    head = served.head(f"POST {path} HTTP/1.1") + "Transfer-Encoding: chunked\r\n\r\n"
     piece = b"10000\r\n" + b" " * 65536 + b"\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    writer.write(head.encode() + piece * 16)
-    await writer.drain()
+    writer.write(head.encode())
+    for _ in range(pieces):
+        writer.write(piece)
+        await writer.drain()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(reader.read(1), 0.3)
     writer.write(b"1\r\n \r\n")

@@ -11,12 +11,16 @@ from loopback import TOKEN, Served
 
 from vidrelay.core.proof import client_proof, server_proof
 from vidrelay.server.app import routes
+from vidrelay.server.dispatch import Endpoint
 from vidrelay.server.login import Logins
 from vidrelay.testing.clock import FakeClock
 
 
-def route_table() -> list[tuple[str, str]]:
-    endpoints = routes(
+def endpoints() -> tuple[Endpoint, ...]:
+    """
+    The relay's own route table: what is not in it is not served, so no route can be forgotten here.
+    """
+    return routes(
         FakeRelay.__new__(FakeRelay),
         token=lambda: TOKEN,
         logins=Logins(lambda: TOKEN, FakeClock(), cookie_name="c"),
@@ -27,7 +31,10 @@ def route_table() -> list[tuple[str, str]]:
         shutdown=lambda: None,
         stop_streams=asyncio.Event(),
     )
-    paths = [(endpoint.method, re.sub(r"\{.*?\}", "t1", endpoint.path)) for endpoint in endpoints]
+
+
+def route_table() -> list[tuple[str, str]]:
+    paths = [(endpoint.method, re.sub(r"\{.*?\}", "t1", endpoint.path)) for endpoint in endpoints()]
     return [*paths, ("GET", "/"), ("GET", "/nowhere"), ("DELETE", "/task/t1"), ("PUT", "/../x")]
 
 
@@ -129,6 +136,8 @@ def hosts(port: int) -> list[bytes]:
         b":%d/x",
         b":%d#",
         b":%d,x",
+        b":%d.evil.example",
+        b":%d@evil.example",
     ]
     odd = [name + (text % ((port,) * text.count(b"%d"))) for text in ports for name in (own, b"localhost", b"[::1]")]
     plain = [
@@ -261,12 +270,12 @@ async def test_every_route_refuses_every_other_host_even_with_the_token(served):
 @pytest.mark.parametrize("headers", [[], [b""], [b"%s", b"%s"], [b"%s", b"evil"], [b"evil", b"%s"]])
 async def test_a_missing_empty_or_doubled_host_is_refused(served, headers):
     """
-    A call without exactly one Host gets the 403, though one of them be right.
+    A call of any route without exactly one Host gets the 403, though one of them be right.
     """
-    own = b"127.0.0.1:%d" % served.port
-    lines = [(b"Host", host.replace(b"%s", own)) for host in headers]
-    answer = without_date(await served.raw(call("GET", "/health", [*lines, (b"X-Local-Token", TOKEN.encode())])))
-    assert answer == await refusal(served)
+    own, expected = b"127.0.0.1:%d" % served.port, await refusal(served)
+    lines = [*((b"Host", host.replace(b"%s", own)) for host in headers), (b"X-Local-Token", TOKEN.encode())]
+    for method, path in ROUTES:
+        assert without_date(await served.raw(call(method, path, lines))) == expected, (method, path)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
@@ -342,6 +351,19 @@ async def test_every_route_refuses_every_wrong_credential_alike(served):
     assert not served.shutdowns
 
 
+@pytest.mark.parametrize("name", ["X-Local-Token", "x-goog-api-key", "Authorization", "Cookie", "X-Vidrelay-Page"])
+async def test_a_credential_of_64_kb_is_refused_and_closed(served, name):
+    """
+    It is over the limit of a head, whatever it says; who comes next is served.
+    """
+    wrong = (name.encode(), b"Bearer vrl_" + b"a" * 65_536)
+    answer = await served.raw(call("POST", "/shutdown", [(b"Host", b"127.0.0.1:%d" % served.port), wrong]))
+    assert answer[:13] in (b"HTTP/1.1 403 ", b"HTTP/1.1 431 ")
+    assert b"connection: close" in answer
+    assert (await served.client.get("/health")).status_code == 200
+    assert not served.shutdowns
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -385,24 +407,29 @@ async def test_wrong_tokens_lock_nobody_out(served):
 
 async def test_options_is_refused_without_a_token_and_not_served_with_one(served):
     """
-    A preflight gets the 403, and OPTIONS with the token a 405.
+    A preflight of any path gets the 403, and OPTIONS with the token a 405.
     """
+    expected = await refusal(served)
     host = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Origin", b"http://127.0.0.1:%d" % served.port)]
     asks = (b"Access-Control-Request-Method", b"POST")
-    assert without_date(await served.raw(call("OPTIONS", "/generate", [*host, asks]))) == await refusal(served)
-    assert (await served.client.options("/generate")).status_code == 405
+    for path in {path for _, path in ROUTES}:
+        assert without_date(await served.raw(call("OPTIONS", path, [*host, asks]))) == expected, path
+    for endpoint in endpoints():
+        answer = await served.client.options(re.sub(r"\{.*?\}", "t1", endpoint.path))
+        assert answer.status_code == 405, endpoint
 
 
 async def test_an_upgrade_passes_the_same_gate(served):
     """
-    A WebSocket upgrade from a foreign origin or without the token gets the 403.
+    A WebSocket upgrade of any path from a foreign origin or without the token gets the 403.
     """
     upgrade = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Version", b"13")]
     host = [(b"Host", b"127.0.0.1:%d" % served.port), (b"Origin", b"http://evil.example")]
     token = [(b"X-Local-Token", TOKEN.encode())]
     expected = await refusal(served)
-    assert without_date(await served.raw(call("GET", "/events", [*host, *upgrade, *token]))) == expected
-    assert without_date(await served.raw(call("GET", "/events", [host[0], *upgrade]))) == expected
+    for path in {path for _, path in ROUTES}:
+        assert without_date(await served.raw(call("GET", path, [*host, *upgrade, *token]))) == expected, path
+        assert without_date(await served.raw(call("GET", path, [host[0], *upgrade]))) == expected, path
 
 
 async def test_what_has_an_effect_is_not_to_be_had_by_looking(served):

@@ -152,6 +152,7 @@ async def test_what_a_browser_could_run_is_saved_and_never_shown(served, kind):
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment;")
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
 
 
 @pytest.mark.parametrize(
