@@ -20,6 +20,7 @@ class WorldClock:
         self._slept = 0.0
         self._shift = 0.0
         self._frozen: datetime | None = None
+        self._set_at = 0.0
 
     def now(self) -> datetime:
         """
@@ -45,17 +46,26 @@ class WorldClock:
         """
         return self._loop.time() - EPOCH + self._slept
 
+    def was_set_since(self, monotonic: float) -> bool:
+        """
+        Whether the wall clock was set, or stood still, at or after that monotonic second.
+        """
+        return self._frozen is not None or self._set_at >= monotonic
+
     def jump(self, seconds: float) -> None:
         """
         Set the wall clock so much ahead, or back.
         """
         self._frozen = None
         self._shift += seconds
+        self._set_at = self._loop.time()
 
     def right(self) -> None:
         """
         Set the wall clock right.
         """
+        if self._frozen is not None or self._shift:
+            self._set_at = self._loop.time()
         self._frozen, self._shift = None, 0.0
 
     def freeze(self) -> None:

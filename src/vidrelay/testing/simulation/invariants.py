@@ -35,6 +35,12 @@ ENTRIES = """
 """
 A_MOMENT = 1e-6
 
+UNSEEN_SECONDS = 30.0
+"""A clock set so shortly before a life's end may not have been noticed by it."""
+
+PLACE_SLACK = 20.0
+"""So much earlier a place may be given back than a job can run: what the relay lets its two clocks differ by."""
+
 
 class Violation(AssertionError):
     """
@@ -114,7 +120,9 @@ class Invariants:
         self._polled: dict[tuple[int, str], float] = {}
         self._rests: dict[tuple[int, str], float] = {}
         self._looked: dict[str, tuple[int, int]] = {}
-        self._freed: dict[str, float] = {}
+        self._held_since: dict[str, float] = {}
+        self._freed_unseen: set[str] = set()
+        self._closed_at = 0.0
         self._windows = {account.key.name: account.window for account in ground.accounts}
 
     def complain(self, number: int, text: str) -> None:
@@ -135,6 +143,7 @@ class Invariants:
         self._catch_up()
         for task_id, until in self._truth.held().items():
             self._hold(task_id, until)
+            self._find_unseen(task_id, until)
 
     def closes(self) -> None:
         """
@@ -143,6 +152,7 @@ class Invariants:
         if self._truth is not None:
             self._truth.close()
             self._truth = None
+            self._closed_at = self._ground.loop.time()
 
     # What lives tell
 
@@ -165,6 +175,29 @@ class Invariants:
 
     def _hold(self, task_id: str, until: datetime | None) -> None:
         self.tasks[task_id] = replace(self.tasks[task_id], place_until=until)
+
+    def _note_held(self, task: Task) -> None:
+        if task.state in (State.SUBMITTING, State.RUNNING):
+            self._held_since.pop(task.id, None)
+        elif task.place_until is not None:
+            self._held_since.setdefault(task.id, self._ground.clock.truth())
+
+    def _find_unseen(self, task_id: str, until: datetime | None) -> None:
+        """
+        A clock that was set while no relay lived to see it may free a place too early: that is not promised.
+        """
+        if until is None or not self._ground.clock.was_set_since(self._closed_at - UNSEEN_SECONDS):
+            return
+        left = (until - self._ground.clock.now()).total_seconds()
+        if left < LONGEST_RUN.total_seconds() - self._held_for(task_id) - PLACE_SLACK:
+            self._freed_unseen.add(task_id)
+
+    def _held_for(self, task_id: str) -> float:
+        """
+        For how many true seconds time alone has held that task's place; none if it never did.
+        """
+        since = self._held_since.get(task_id)
+        return 0.0 if since is None else self._ground.clock.truth() - since
 
     def calls(self, life: int, kind: str, key: str) -> None:
         """
@@ -253,6 +286,7 @@ class Invariants:
         if name == "Saved":
             self._invariant_12(task)
         self.tasks[task.id] = task
+        self._note_held(task)
         self.states[task.state] += 1
         if name == "Started":
             self._invariant_6(task)
@@ -352,9 +386,10 @@ class Invariants:
         for account in self._ground.accounts:
             key = account.key.name
             jobs = [job for job in self._provider.unended(key) if not self._excused(job)]
-            if len(jobs) > account.window:
+            window = self._windows[key]
+            if len(jobs) > window:
                 told = [f"{job.id} of {job.task} ({self.tasks[job.task].state})" for job in jobs]
-                self.complain(6, f"{len(jobs)} jobs of {key} run with a window of {account.window}: {told}")
+                self.complain(6, f"{len(jobs)} jobs of {key} run with a window of {window}: {told}")
 
     def _excused(self, job: Job) -> bool:
         """
@@ -365,14 +400,12 @@ class Invariants:
         if task is None or self.retries[task_id] or task.remote_id not in (None, job.id):
             return True
         if task.holds_place(self._ground.clock.now()):
-            self._freed.pop(task_id, None)
             return False
         if task.state is State.FAILED:
             return True
-        since = self._freed.setdefault(task_id, self._ground.clock.truth())
-        held = (task.place_until - task.updated_at) if task.place_until is not None else None
-        lasted = held is not None and since >= 0 and held >= LONGEST_RUN
-        return task.state in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED) and lasted
+        lasted = self._held_for(task_id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
+        may_run_on = task.state in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED)
+        return may_run_on and (lasted or task_id in self._freed_unseen)
 
     def _invariant_8(self, started: Task) -> None:
         """

@@ -117,7 +117,7 @@ def run_many(runs: Sequence[Run], *, jobs: int) -> Iterator[tuple[Run, Outcome, 
     Run them in so many processes; yields each with what came of it and the seconds of processor that it took.
     """
     if jobs <= 1:
-        yield from _batch(runs)
+        yield from map(_measured, runs)
         return
     batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
     context = multiprocessing.get_context("spawn")
