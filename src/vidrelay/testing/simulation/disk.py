@@ -88,7 +88,7 @@ class Disk:
         return b"".join(pages)
 
     def _cut(self, before: bytes, after: bytes) -> bytes:
-        first = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
+        first = _first_difference(before, after)
         cut = self._chance.randint(min(first, len(after)), len(after))
         match self._chance.choice(("cut", "old", "garbage")):
             case "cut":
@@ -124,6 +124,15 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
             return sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    """
+    Where they part; page by page first, since logs are long and alike.
+    """
+    shorter = min(len(one), len(other))
+    page = next((at for at in range(0, shorter, PAGE) if one[at : at + PAGE] != other[at : at + PAGE]), shorter)
+    return next((at for at in range(page, min(page + PAGE, shorter)) if one[at] != other[at]), shorter)
 
 
 @contextmanager
