@@ -81,6 +81,44 @@ async def test_a_body_arrives_with_its_length(tmp_path: Path) -> None:
     assert server.requests[0].headers["content-length"] == "2"
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["a new connection", "a kept one"])
+async def test_a_call_that_may_not_go_any_more_when_its_way_is_open_is_not_sent(tmp_path: Path, known: bool) -> None:
+    """
+    It is asked when the connection stands and before the first byte, and the failure says that nothing was sent.
+    """
+    async with http_server(reply()) as server, transport_to(server, tmp_path) as transport:
+        if known:
+            await call(transport, create(server))
+        seen: list[int] = []
+
+        def may_go() -> bool:
+            seen.append(server.connections)
+            return False
+
+        with pytest.raises(TransportError) as failed:
+            await call(transport, create(server, may_go=may_go))
+        assert failed.value.maybe_sent is False
+        assert len(seen) == 1
+        await call(transport, create(server, may_go=lambda: True))
+    assert len(server.requests) == 1 + known
+
+
+async def test_a_poll_over_http2_that_may_not_go_is_not_sent(authority: Authority) -> None:
+    """
+    It leaves its connection, which others share, as it was.
+    """
+    async with h2_server(authority.server("api.example.com")) as server:
+        async with tls_transport(server.port, authority) as transport:
+            held = HttpRequest(method="GET", url=f"{API}/1", may_go=lambda: False)
+            await call(transport, HttpRequest(method="GET", url=f"{API}/2"))
+            with pytest.raises(TransportError) as failed:
+                await call(transport, held)
+            assert failed.value.maybe_sent is False
+            await call(transport, HttpRequest(method="GET", url=f"{API}/3"))
+    assert [received.target for received in server.requests] == ["/v1/videos/2", "/v1/videos/3"]
+    assert server.connections == 1
+
+
 async def test_a_form_streams_its_files_with_a_length_told_before(tmp_path: Path) -> None:
     """
     A form arrives as valid multipart, its names escaped, its file intact and its length told.

@@ -89,19 +89,20 @@ Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemot
 
 
 def decide(
-    task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool, lost_for: float
+    task: Task, traits: Traits, now: datetime, *, fresh_place: bool, address_dead: bool, looked: float
 ) -> Command:
     """
     Say what the task needs now.
 
     `fresh_place`: this process took its place and has sent nothing for it. `address_dead`: its result's address did not
-    answer any more. `lost_for`: seconds since its create was lost, as far as this process can tell.
+    answer any more. `looked`: how many seconds after its create was lost it was last looked for, as far as this process
+    can tell.
     """
     match task.state:
         case State.SUBMITTING:
             return Submit() if fresh_place else Settle()
         case State.UNCERTAIN:
-            return _lookup(traits, lost_for)
+            return _lookup(traits, looked)
         case State.RUNNING if task.outputs:
             return Fetch()
         case State.RUNNING if task.cancel is CancelOutcome.PENDING:
@@ -116,13 +117,13 @@ def decide(
             return Rest()
 
 
-def _lookup(traits: Traits, lost_for: float) -> Command:
+def _lookup(traits: Traits, looked: float) -> Command:
     """
     The next look-up of a lost create; after the last one only a person can settle it.
     """
     if traits.dedupe not in (Dedupe.LIST, Dedupe.CLIENT_ID):
         return Rest()
-    if lost_for > LOOKUP_SECONDS[-1] + 60:
+    if looked >= LOOKUP_SECONDS[-1]:
         return Rest()
     return Find()
 

@@ -2,7 +2,7 @@
 The shapes of calls that adapters write, the transport sends, and doors will answer with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 API_REPLY_BYTES = 4 * 1024 * 1024
@@ -37,7 +37,8 @@ class HttpRequest:
     One call to make. Headers and body stay out of its repr: they hold keys and prompts.
 
     `creates` marks the one call that costs money: it is sent once, over HTTP/1.1, and never repeated by the transport.
-    `max_reply_bytes` bounds the answer that `Reply.read` takes in.
+    `max_reply_bytes` bounds the answer that `Reply.read` takes in. `may_go`, where it is set, is asked when the way is
+    open and nothing has been sent: unless it says yes, the call fails then.
     """
 
     method: str
@@ -46,6 +47,7 @@ class HttpRequest:
     body: bytes | Form | None = field(default=None, repr=False)
     creates: bool = False
     max_reply_bytes: int = API_REPLY_BYTES
+    may_go: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

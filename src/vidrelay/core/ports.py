@@ -77,14 +77,16 @@ class Traits:
     """
     What a provider can do and how it wants to be treated.
 
-    `poll_floor` is the least time between two polls in seconds, `longest_run` the longest a job can take there,
-    `irrelevant` names parameters that never make two requests different (client ids, callback addresses), `prompts` the
-    parameters that hold typed text, which are normalised for the fingerprint.
+    `poll_floor` is the least time between two polls of a job in seconds, `poll_spacing` that between any two status
+    requests (polls, lists) of the account, both 0 for a server on one's own machine; `longest_run` is the longest a job
+    can take there, `irrelevant` names parameters that never make two requests different (client ids, callback
+    addresses), `prompts` the parameters that hold typed text, which are normalised for the fingerprint.
     """
 
     dedupe: Dedupe = Dedupe.NONE
     can_cancel: bool = False
     poll_floor: float = 1.0
+    poll_spacing: float = 0.5
     longest_run: timedelta = timedelta(minutes=30)
     hosts: tuple[str, ...] = ()
     irrelevant: frozenset[str] = frozenset()

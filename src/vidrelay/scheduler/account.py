@@ -66,6 +66,7 @@ class Account:
         self._refusals = 0
         self._lowered: dict[str, tuple[int, float]] = {}
         self._probing_until: float | None = None
+        self._next_turn = self._left_at = float("-inf")
 
     # Limits
 
@@ -221,6 +222,27 @@ class Account:
         """
         if self._pauses:
             self._probing_until = monotonic + PROBE_SECONDS
+
+    def turn(self, reserved: float | None, monotonic: float) -> float:
+        """
+        When a status request may leave: in the turn that was reserved for it, else in the next that is free.
+
+        Those of all the account's tasks leave one after another, spaced as the adapter's traits say, so that many that
+        fall due at once, after a sleep of the machine say, are no storm.
+        """
+        spacing = self.plan.adapter.traits.poll_spacing
+        if reserved is None or reserved + spacing < monotonic:
+            # None was reserved, or it was missed.
+            reserved = max(monotonic, self._next_turn)
+            self._next_turn = reserved + spacing
+        return max(reserved, self._left_at + spacing)
+
+    def leaves(self, monotonic: float) -> None:
+        """
+        A status request goes out now.
+        """
+        self._left_at = monotonic
+        self._next_turn = max(self._next_turn, monotonic + self.plan.adapter.traits.poll_spacing)
 
     def blocked(self, *, creates: bool, monotonic: float) -> Blocked | None:
         """

@@ -30,6 +30,9 @@ class Fetcher:
         """
         Fetch every file of the task; returns when to look at it again. Trouble on the way never fails a paid task.
         """
+        early = self._early(task, track, account)
+        if early > 0:
+            return early
         try:
             files = await self._fetch(task, account)
         except DeadAddress as dead:
@@ -50,7 +53,7 @@ class Fetcher:
             track.troubles += 1
             self._tools.store.count(retries=1)
             logger.info("download.trouble task=%s why=%s", task.id, trouble.message)
-            return max(self._tools.backoff(track.troubles), trouble.retry_after or 0.0, 0.5)
+            return max(self._tools.backoff(track.troubles), self._tools.leave_alone(track, trouble.retry_after), 0.5)
         async with self._tools.cache.entering:
             saved = await self._tools.saver.try_save(task, Saved(files=files))
             if saved is None:
@@ -59,6 +62,15 @@ class Fetcher:
             self._tools.history.note(saved)
             await self._tools.cache.trim()
         return None
+
+    def _early(self, task: Task, track: Track, account: Account) -> float:
+        """
+        Seconds until the files may be asked for. A rest of all calls holds those that lie with the provider itself, not
+        those on other hosts, which may be gone when it is over.
+        """
+        now = self._tools.clock.monotonic()
+        own = any(output.needs_key for output in task.outputs)
+        return max(track.held_until - now, account.held(creates=False, monotonic=now) if own else 0.0)
 
     async def _fetch(self, task: Task, account: Account) -> tuple[FileRef, ...]:
         files = []

@@ -49,7 +49,7 @@ from vidrelay.core.task import (
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter, Sender
 from vidrelay.scheduler.cache import Cache
-from vidrelay.scheduler.converse import converse
+from vidrelay.scheduler.converse import Caller, Sending
 from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.held import HeldPlaces
@@ -64,6 +64,8 @@ from vidrelay.scheduler.waiting import either
 logger = logging.getLogger(__name__)
 
 CANCEL_WAIT_SECONDS = 5.0
+LIMITS_WAIT_SECONDS = 30.0
+"""How often it is looked whether an account still rests, which a person may have ended."""
 
 
 class Relay:
@@ -113,6 +115,7 @@ class Relay:
             cache=self._cache,
             saver=self._saver,
             held=self._held,
+            caller=Caller(clock),
         )
         self._loop = Loop(
             tools=tools,
@@ -170,9 +173,10 @@ class Relay:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep())
-                for account in self._accounts.values():
-                    group.create_task(self._ask_limits(account))
+                questions = [group.create_task(self._ask_limits(account)) for account in self._accounts.values()]
                 await self._loop.run()
+                for question in questions:
+                    question.cancel()
         finally:
             self._stopped.set()
         if self._loop.unusable is not None:
@@ -210,8 +214,10 @@ class Relay:
     async def _ask_limits(self, account: Account) -> None:
         if account.plan.window.limits is not None:
             return
+        while (rest := account.held(creates=False, monotonic=self._clock.monotonic())) > 0:
+            await self._clock.sleep(min(rest, LIMITS_WAIT_SECONDS))
         try:
-            account.told(await converse(account.plan.adapter.limits(), account.plan.transport))
+            account.told(await self._tools.caller.converse(account, account.plan.adapter.limits()))
         except TransportError as trouble:
             logger.warning("limits.unknown account=%s why=%s", account.name, trouble.message)
         self._loop.wake()
@@ -378,19 +384,26 @@ class Relay:
         account = self._accounts.get(task.account)
         if account is None or not account.plan.adapter.valid_id(remote_id):
             raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
+        if any(other.account == task.account and other.remote_id == remote_id for other in self._roster.live()):
+            # It is another task's: the store says so, and nobody need be asked.
+            return remote_id
         monotonic, track = self._clock.monotonic(), self._roster.track(task.id)
         if account.rest(creates=False, monotonic=monotonic) > 0:
             # It cannot be asked now, so the person's word counts.
             logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")
             return remote_id
-        if track is not None:
-            track.asked_at = monotonic
+        sending = Sending()
         self._store.count(polls=1)
         try:
-            seen = await converse(account.plan.adapter.poll(replace(task, remote_id=remote_id)), account.plan.transport)
+            seen = await self._tools.caller.converse(
+                account, account.plan.adapter.poll(replace(task, remote_id=remote_id)), sending=sending
+            )
         except TransportError as trouble:
             logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
             return remote_id
+        finally:
+            if track is not None:
+                track.asked_at = max(track.asked_at, sending.asked_at)
         if isinstance(seen, Refused):
             await self._tools.pause(account, seen)
         if isinstance(seen, NotThere):

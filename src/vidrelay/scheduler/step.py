@@ -22,7 +22,7 @@ from vidrelay.core.decide import (
     decide,
 )
 from vidrelay.core.lifecycle import Ready
-from vidrelay.core.task import State, Task
+from vidrelay.core.task import Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.fetching import Fetcher
 from vidrelay.scheduler.submitting import Submitter
@@ -54,7 +54,7 @@ class Stepper:
             self._tools.clock.now(),
             fresh_place=track.fresh_place,
             address_dead=track.address_dead,
-            lost_for=track.lost_for(self._tools.clock.monotonic()) if task.state is State.UNCERTAIN else 0.0,
+            looked=track.looked,
         )
         logger.debug("step.started task=%s state=%s command=%s", task.id, task.state, type(command).__name__)
         match command:

@@ -14,7 +14,7 @@ from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed
 from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
 from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.converse import Sending, converse
+from vidrelay.scheduler.converse import Sending
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 
@@ -36,12 +36,18 @@ class Submitter:
         Whatever goes wrong after its first byte may have left makes the task uncertain, unless the provider can tell a
         repeated create apart by its key.
         """
-        track.fresh_place, track.lost_at = False, None
+        track.fresh_place, track.lost_at, track.looked = False, None, 0.0
+        if self._held(account, creates=True) > 0:
+            return await self._hold_back(task)
         sending, heard = Sending(), account.heard()
         account.probe(self._tools.clock.monotonic())
         try:
-            outcome = await converse(account.plan.adapter.submit(task), account.plan.transport, sending)
+            outcome = await self._tools.caller.converse(
+                account, account.plan.adapter.submit(task), creates=True, sending=sending
+            )
         except TransportError as trouble:
+            if not (sending.create_begun and trouble.maybe_sent) and self._held(account, creates=True) > 0:
+                return await _unbroken(self._hold_back(task))
             outcome = self._without_answer(trouble, sending)
         except asyncio.CancelledError:
             # The relay is being ended in the middle of a create: what is known is saved before that.
@@ -54,6 +60,16 @@ class Submitter:
             if not sending.create_begun:
                 outcome = self._not_sent("the create call could not be built")
         return await _unbroken(self._submitted(task, track, account, outcome, heard))
+
+    def _held(self, account: Account, *, creates: bool) -> float:
+        return account.held(creates=creates, monotonic=self._tools.clock.monotonic())
+
+    async def _hold_back(self, task: Task) -> Delay:
+        """
+        The account came to rest after the task had got its place: nothing was sent, and it waits in line for the end.
+        """
+        await self._tools.saver.try_save(task, Deferred(detail="the account rests"))
+        return None
 
     def _without_answer(self, trouble: TransportError, sending: Sending) -> SubmitOutcome:
         if sending.create_begun and trouble.maybe_sent:
@@ -133,18 +149,29 @@ class Submitter:
         """
         Look for the lost create at its provider; returns when to look again, None after the last time.
         """
-        elapsed = track.lost_for(self._tools.clock.monotonic())
+        now = self._tools.clock.monotonic()
+        # Whatever made it due (a jump of the clock, a lifted pause) does not outweigh the times of the look-ups. An
+        # earlier life of the relay may have missed them, so this one begins with one.
+        known, elapsed = track.lost_at is not None, track.lost_for(now)
+        due_at = track.looked + (next_lookup(track.looked) or 0.0) if known else 0.0
         sent_at = task.started_at or task.created_at
-        rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())
-        if rest > 0:
-            return rest
+        early = max(account.rest(creates=False, monotonic=now), track.held_until - now, due_at - elapsed)
+        if early > 0:
+            track.turn_at = None
+            return early
+        track.turn_at = account.turn(track.turn_at, now)
+        if track.turn_at > now:
+            return track.turn_at - now
+        track.turn_at = None
         owned = await self._tools.store.remote_ids(account=task.account, since=sent_at - timedelta(hours=1))
         search = Search(sent_at=sent_at, lost_at=task.updated_at, elapsed=elapsed, owned=owned)
         self._tools.store.count(polls=1)
         try:
-            outcome = await converse(account.plan.adapter.find(task, search), account.plan.transport)
+            outcome = await self._tools.caller.converse(account, account.plan.adapter.find(task, search), has_turn=True)
         except TransportError as trouble:
-            outcome = Trouble(detail=trouble.message)
+            if self._held(account, creates=False) > 0 and not trouble.maybe_sent:
+                return 0.0
+            outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
         if isinstance(outcome, Found) and self._has_rival(task):
             # Two equal creates were lost: which of them this one job is cannot be told.
             outcome = Undecided(detail="two equal creates were lost", candidates=(outcome.remote_id,))
@@ -158,12 +185,16 @@ class Submitter:
                 return 0.0 if saved is not None else None
             case Refused():
                 await self._tools.pause(account, outcome)
+                return 0.0
             case Undecided():
                 self._note_candidates(task, track, account, outcome)
             case Trouble():
                 logger.info("find.trouble task=%s why=%s", task.id, outcome.detail)
+                if outcome.retry_after:
+                    return self._tools.leave_alone(track, outcome.retry_after)
             case _:
                 assert_never(outcome)
+        track.looked = elapsed
         return next_lookup(elapsed)
 
     def _note_candidates(self, task: Task, track: Track, account: Account, seen: Undecided) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vidrelay.core.errors import DiskFull, StoreError
-from vidrelay.core.pace import backoff, next_poll
+from vidrelay.core.pace import LONGEST_WAIT, backoff, next_poll
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountBook, Clock, Pause, Refused, Scope, Store
 from vidrelay.core.task import BlockReason, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
@@ -45,6 +46,7 @@ class Tools:
     cache: Cache
     saver: Saver
     held: HeldPlaces
+    caller: Caller
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """
@@ -91,6 +93,15 @@ class Tools:
             if not problem.retryable:
                 raise
             logger.warning("account.pause_not_kept account=%s why=%s", account.name, problem.code)
+
+    def leave_alone(self, track: Track, seconds: float | None) -> float:
+        """
+        Take in that the provider asked, after trouble, to leave the task alone for so long; returns the seconds.
+        Whatever makes the task due before that (a wish, a jump of the clock) does not outweigh it.
+        """
+        wait = min(LONGEST_WAIT, max(0.0, seconds or 0.0))
+        track.held_until = max(track.held_until, self.clock.monotonic() + wait)
+        return wait
 
     def backoff(self, tries: int, *, least: float = 0.0) -> float:
         """

@@ -19,10 +19,13 @@ class Track:
     One live task's volatile side; instants are monotonic seconds.
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it. `asked_at`: when it was last polled. `lost_at`: when its create was lost,
-    or this life of the relay first knew of it. `unchanged`: seconds without any sign of life, time not
-    watched left out. `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`:
-    tries in a row that did not work. `candidates`: what the last look for a lost create found and could not settle.
+    provider accepted it. `asked_at`: when it was last polled, `turn_at`: the turn it has for that among the account's
+    other tasks, `held_until`: till when the provider asked to leave it alone. `ask_first`: the wish to cancel it could
+    not be delivered, so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost,
+    or this life of the relay first knew of it; `looked`: how long after that it was last looked for. `unchanged`:
+    seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
+    estimate. `troubles`, `missing`, `renewals`: tries in a row that did not work. `candidates`: what the last look for
+    a lost create found and could not settle.
     """
 
     due: float = 0.0
@@ -33,7 +36,11 @@ class Track:
     since: float | None = None
     polls: int = 0
     asked_at: float = float("-inf")
+    turn_at: float | None = None
+    held_until: float = float("-inf")
+    ask_first: bool = False
     lost_at: float | None = None
+    looked: float = 0.0
     troubles: int = 0
     missing: int = 0
     renewals: int = 0

@@ -11,7 +11,7 @@ from vidrelay.core.lifecycle import Cancelled, CancelTooLate, DeadlinePassed, Fa
 from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Traits, Trouble
 from vidrelay.core.task import CancelOutcome, Problem, State, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.converse import converse
+from vidrelay.scheduler.converse import Sending
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 
@@ -65,25 +65,42 @@ class Watcher:
         One poll; or the seconds that it has to wait.
         """
         now = self._tools.clock.monotonic()
-        rest = account.rest(creates=False, monotonic=now)
-        if rest > 0:
-            return rest + self._tools.chance()
-        early = track.asked_at + account.plan.adapter.traits.poll_floor - now
+        # Whatever made it due (a wish, a jump of the clock, a lifted pause) does not outweigh the provider's floor.
+        early = max(self._early(track, account), track.asked_at + account.plan.adapter.traits.poll_floor - now)
         if early > 0:
-            # Whatever made it due (a wish, a jump of the clock, a lifted pause) does not outweigh the provider's floor.
             return early
+        track.turn_at = account.turn(track.turn_at, now)
+        if track.turn_at > now:
+            return track.turn_at - now
+        track.turn_at = None
         account.probe(now)
         heard = account.heard()
         track.polls += 1
         track.asked_at = now
         self._tools.store.count(polls=1)
         try:
-            outcome: PollOutcome = await converse(account.plan.adapter.poll(task), account.plan.transport)
+            outcome: PollOutcome = await self._tools.caller.converse(
+                account, account.plan.adapter.poll(task), has_turn=True
+            )
         except TransportError as trouble:
+            held = account.held(creates=False, monotonic=self._tools.clock.monotonic())
+            if held > 0 and not trouble.maybe_sent:
+                return held + self._tools.chance()
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
         if not isinstance(outcome, Refused | Trouble):
             await self._tools.resumed(account, account.answered(heard))
         return outcome
+
+    def _early(self, track: Track, account: Account) -> float:
+        """
+        Seconds till the account's rest is over, and what the provider asked for after trouble with this task.
+        """
+        now = self._tools.clock.monotonic()
+        rest = account.rest(creates=False, monotonic=now)
+        if rest > 0:
+            track.turn_at = None
+            return rest + self._tools.chance()
+        return max(0.0, track.held_until - now)
 
     async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:
         match outcome:
@@ -115,7 +132,8 @@ class Watcher:
         track.troubles += 1
         logger.info("poll.trouble task=%s why=%s", task.id, trouble.detail)
         wait = self._tools.backoff(track.troubles)
-        return max(account.plan.adapter.traits.poll_floor, wait, trouble.retry_after or 0.0)
+        told = self._tools.leave_alone(track, trouble.retry_after)
+        return max(account.plan.adapter.traits.poll_floor, wait, told)
 
     async def _still_running(self, task: Task, track: Track, account: Account, seen: StillRunning) -> Delay:
         if task.state is not State.RUNNING:
@@ -181,13 +199,23 @@ class Watcher:
         if not adapter.traits.can_cancel:
             await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=held_until))
             return self._tools.next_poll(task, track, account)
-        rest = account.rest(creates=False, monotonic=self._tools.clock.monotonic())
-        if rest > 0:
-            return rest + self._tools.chance()
+        early = self._early(track, account)
+        if early > 0:
+            return early
+        if track.ask_first:
+            asked = await self._ask(task, track, account)
+            if isinstance(asked, float):
+                return asked
+            track.ask_first = False
+            await self._polled(task, track, account, asked)
+            return 0.0
+        sending = Sending(status_from=track.asked_at + adapter.traits.poll_floor)
         try:
-            outcome: CancelResult = await converse(adapter.cancel(task), account.plan.transport)
+            outcome: CancelResult = await self._tools.caller.converse(account, adapter.cancel(task), sending=sending)
         except TransportError as trouble:
-            outcome = Trouble(detail=trouble.message)
+            outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
+        # Some are asked how they are doing before they are stopped, which counts as a poll.
+        track.asked_at = max(track.asked_at, sending.asked_at)
         match outcome:
             case Cancelled():
                 stopped = outcome.outcome is CancelOutcome.STOPPED
@@ -202,7 +230,12 @@ class Watcher:
             case Trouble():
                 # It may end meanwhile: a wish that cannot be delivered must not keep us from learning that.
                 track.troubles += 1
-                await self.poll(task, track, account)
-                return self._tools.backoff(track.troubles, least=1.0)
+                told = self._tools.leave_alone(track, outcome.retry_after)
+                asked = await self._ask(task, track, account)
+                if isinstance(asked, float):
+                    track.ask_first = True
+                else:
+                    await self._polled(task, track, account, asked)
+                return max(told, self._tools.backoff(track.troubles, least=1.0))
             case _:
                 assert_never(outcome)

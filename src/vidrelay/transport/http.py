@@ -111,7 +111,7 @@ class HttpTransport:
     @asynccontextmanager
     async def _exchange(self, request: HttpRequest, seconds: float) -> AsyncGenerator[Reply]:
         target = self._gate.admit(request.url)
-        progress = _Progress()
+        progress = _Progress(request.may_go)
         try:
             async with asyncio.timeout(seconds) as limit, AsyncExitStack() as stack:
                 response = await self._answer(request, target, progress, seconds, stack)
@@ -219,16 +219,20 @@ def tls_context(ca_file: Path | None) -> ssl.SSLContext:
 
 class _Progress:
     """
-    Knows from the engine's own trace whether the first byte of a call may have left.
+    Knows from the engine's own trace whether the first byte of a call may have left, and holds a call back that may not
+    go any more when its way is open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, may_go: Callable[[], bool] | None) -> None:
+        self._may_go = may_go
         self.sent = False
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        if event.endswith(".send_request_headers.started"):
-            # What is said to a proxy to open the way is not the call.
-            self.sent = self.sent or info["request"].method != b"CONNECT"
+        # What is said to a proxy to open the way is not the call.
+        if event.endswith(".send_request_headers.started") and info["request"].method != b"CONNECT":
+            if self._may_go is not None and not self._may_go():
+                raise TransportError("The call was held back: it may not go any more.", maybe_sent=self.sent)
+            self.sent = True
 
 
 class _LiveReply:

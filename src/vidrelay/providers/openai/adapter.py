@@ -72,6 +72,7 @@ class OpenAiAdapter:
             dedupe=Dedupe.LIST,
             can_cancel=self._dialect in (Dialect.AUTO, Dialect.VLLM_OMNI),
             poll_floor=0.0 if is_loopback_host(parts.hostname) else 1.0,
+            poll_spacing=0.0 if is_loopback_host(parts.hostname) else 0.5,
             hosts=_hosts(base_url),
             irrelevant=words.IRRELEVANT,
             pictures=PictureRule(),

@@ -43,6 +43,7 @@ class PreviewAdapter:
             dedupe=Dedupe.REPLAY,
             can_cancel=True,
             poll_floor=0.3,
+            poll_spacing=0.0,
             longest_run=timedelta(minutes=20),
         )
 
