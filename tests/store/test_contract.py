@@ -691,8 +691,8 @@ async def test_pauses_are_kept_replaced_and_lifted(store):
     An account has one pause of each scope, or none; they come and go apart from each other.
     """
     forever = Pause(scope=Scope.CALLS, reason="auth", detail="bad key", until=None)
-    awhile = Pause(scope=Scope.CREATES, reason="rate", detail="slow down", until=START)
-    empty = Pause(scope=Scope.CREATES, reason="balance", detail="no money", until=START)
+    awhile = Pause(scope=Scope.CREATES, reason="rate", detail="slow down", began_at=START, until=START)
+    empty = Pause(scope=Scope.CREATES, reason="balance", detail="no money", began_at=None, until=START)
     await store.set_pause("a", Scope.CREATES, awhile)
     await store.set_pause("b", Scope.CREATES, awhile)
     await store.set_pause("a", Scope.CREATES, empty)

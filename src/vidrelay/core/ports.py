@@ -381,13 +381,15 @@ class TwinRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """
-    Why and until when an account rests. `until` None: until a person lifts it.
+    Why, since and until when an account rests. `until` None: until a person lifts it. `began_at` None: not known; it is
+    kept so that the length of a rest is known whatever became of the wall clock.
     """
 
     scope: Scope
     reason: BlockReason
     detail: str
     until: datetime | None
+    began_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from vidrelay.core.pace import LONGEST_WAIT, backoff
 from vidrelay.core.ports import AccountPlan, Pause, Prepared, Refused, Scope
 from vidrelay.core.task import SHOWN_REASONS, Blocked, BlockReason, Money
 from vidrelay.scheduler.face import WindowSource
+from vidrelay.scheduler.held import AGREES_SECONDS
 
 ANY = "*"
 LOWERED_FOR_SECONDS = 60.0
@@ -117,10 +118,28 @@ class Account:
 
     def restore(self, pause: Pause, *, now: datetime, monotonic: float) -> None:
         """
-        Take up a pause that an earlier life of the relay kept.
+        Take up a pause that an earlier life of the relay kept: for as long as was told at the most, if the clock is set
+        otherwise now.
         """
-        seconds = FOREVER if pause.until is None else min((pause.until - now).total_seconds(), LONGEST_WAIT)
-        self._pauses[pause.scope] = _Rest(pause=pause, until=monotonic + seconds, number=self._heard)
+        if pause.until is None:
+            self._pauses[pause.scope] = _Rest(pause=pause, until=FOREVER, number=self._heard)
+            return
+        longest = LONGEST_WAIT if pause.began_at is None else (pause.until - pause.began_at).total_seconds()
+        left = min((pause.until - now).total_seconds(), longest, LONGEST_WAIT)
+        pause = _ending(pause, now + timedelta(seconds=left))
+        self._pauses[pause.scope] = _Rest(pause=pause, until=monotonic + left, number=self._heard)
+
+    def mended(self, *, now: datetime, monotonic: float) -> list[Pause]:
+        """
+        Let the pauses end when they do by the wall clock too, after that was set; returns those that had to be mended.
+        """
+        mended = []
+        for scope, kept in self._pauses.items():
+            pause = _as_of(kept, now, monotonic)
+            if pause is not kept.pause:
+                self._pauses[scope] = replace(kept, pause=pause)
+                mended.append(pause)
+        return mended
 
     def refused(self, refusal: Refused, *, now: datetime, monotonic: float, chance: float) -> Pause:
         """
@@ -138,7 +157,7 @@ class Account:
             self._pauses[refusal.scope] = replace(kept, number=self._heard)
             return kept.pause
         until = now + timedelta(seconds=seconds)
-        pause = Pause(scope=refusal.scope, reason=refusal.reason, detail=refusal.detail, until=until)
+        pause = Pause(scope=refusal.scope, reason=refusal.reason, detail=refusal.detail, began_at=now, until=until)
         self._pauses[refusal.scope] = _Rest(pause=pause, until=monotonic + seconds, number=self._heard)
         return pause
 
@@ -191,12 +210,12 @@ class Account:
         self._refusals = 0
         self._probing_until = None
 
-    def pause(self) -> Pause | None:
+    def pause(self, *, now: datetime, monotonic: float) -> Pause | None:
         """
         The pause to show: the wider one first.
         """
         kept = self._pauses.get(Scope.CALLS) or self._pauses.get(Scope.CREATES)
-        return None if kept is None else kept.pause
+        return None if kept is None else _as_of(kept, now, monotonic)
 
     def held(self, *, creates: bool, monotonic: float) -> float:
         """
@@ -244,13 +263,13 @@ class Account:
         self._left_at = monotonic
         self._next_turn = max(self._next_turn, monotonic + self.plan.adapter.traits.poll_spacing)
 
-    def blocked(self, *, creates: bool, monotonic: float) -> Blocked | None:
+    def blocked(self, *, creates: bool, now: datetime, monotonic: float) -> Blocked | None:
         """
         What holds the account's tasks, in the contract's words; a reason of our own (no network) is not shown there.
         """
         for kept in self._kept(creates=creates):
             if kept.pause.reason in SHOWN_REASONS and kept.until > monotonic:
-                return Blocked(reason=kept.pause.reason, until=kept.pause.until)
+                return Blocked(reason=kept.pause.reason, until=_as_of(kept, now, monotonic).until)
         return None
 
     def _kept(self, *, creates: bool) -> list[_Rest]:
@@ -275,3 +294,24 @@ class Account:
                 return None
             amount *= Decimal(str(prepared.seconds))
         return Money(amount=amount, currency=price.currency)
+
+
+def _as_of(kept: _Rest, now: datetime, monotonic: float) -> Pause:
+    """
+    The pause, with the end that it has by the wall clock as that is now, if it was set since.
+    """
+    left = kept.until - monotonic
+    if kept.pause.until is None or left <= 0:
+        return kept.pause
+    until = now + timedelta(seconds=left)
+    agrees = abs((kept.pause.until - until).total_seconds()) <= AGREES_SECONDS
+    return kept.pause if agrees else _ending(kept.pause, until)
+
+
+def _ending(pause: Pause, until: datetime) -> Pause:
+    """
+    The same pause, as long as it was, with another end on the wall clock.
+    """
+    if pause.began_at is None or pause.until is None:
+        return replace(pause, until=until)
+    return replace(pause, until=until, began_at=until - (pause.until - pause.began_at))

@@ -101,6 +101,8 @@ class Loop:
 
     async def _turn(self, group: asyncio.TaskGroup) -> None:
         self._notice_jump()
+        for account in self._accounts.values():
+            await self._tools.mend_pauses(account)
         if await self._places_agree():
             await self._fill_windows()
         for task_id, track in self._due():

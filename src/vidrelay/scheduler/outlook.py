@@ -65,7 +65,7 @@ class Outlook:
         if account is None:
             return Blocked(reason=BlockReason.AUTH)
         queued = task.state is State.QUEUED
-        paused = account.blocked(creates=queued, monotonic=self._clock.monotonic())
+        paused = account.blocked(creates=queued, now=self._clock.now(), monotonic=self._clock.monotonic())
         if paused is not None or not queued:
             return paused
         return self._full_window(task, account)

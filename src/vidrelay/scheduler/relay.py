@@ -501,7 +501,7 @@ class Relay:
             name=account.name,
             provider=account.plan.provider,
             windows=tuple(windows),
-            pause=account.pause(),
+            pause=account.pause(now=self._clock.now(), monotonic=self._clock.monotonic()),
             is_default=account.name == self._policy.default_account,
         )
 

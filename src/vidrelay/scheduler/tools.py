@@ -64,6 +64,14 @@ class Tools:
         )
         await self._keep(account, pause.scope, pause)
 
+    async def mend_pauses(self, account: Account) -> None:
+        """
+        Show and keep the account's rests with the ends that they have by the clock that cannot be set.
+        """
+        for pause in account.mended(now=self.clock.now(), monotonic=self.clock.monotonic()):
+            if pause.reason != BlockReason.DISK:
+                await self._keep(account, pause.scope, pause)
+
     def rest_for_disk(self, account: Account) -> None:
         """
         Let the account make nothing new for a while: the disk is too full to bring it in. The disk is looked at again

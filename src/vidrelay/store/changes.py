@@ -198,6 +198,7 @@ def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause
         scope=str(scope),
         reason=pause.reason,
         detail=pause.detail,
+        began_at=rows.optional_number(pause.began_at),
         until=rows.optional_number(pause.until),
     )
 

@@ -116,10 +116,11 @@ def pauses(session: Session) -> list[tuple[str, Pause]]:
                 scope=Scope(scope),
                 reason=BlockReason(reason),
                 detail=detail,
+                began_at=None if began_at is None else rows.to_instant(began_at),
                 until=None if until is None else rows.to_instant(until),
             ),
         )
-        for account, scope, reason, detail, until in session.rows("pauses")
+        for account, scope, reason, detail, began_at, until in session.rows("pauses")
     ]
 
 

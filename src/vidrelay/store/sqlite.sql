@@ -160,9 +160,10 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 
 -- name: set_pause
 -- an account rests
-INSERT INTO pauses (account, scope, reason, detail, until) VALUES (:account, :scope, :reason, :detail, :until)
+INSERT INTO pauses (account, scope, reason, detail, began_at, until)
+VALUES (:account, :scope, :reason, :detail, :began_at, :until)
 ON CONFLICT (account, scope) DO UPDATE SET
-    reason = excluded.reason, detail = excluded.detail, until = excluded.until;
+    reason = excluded.reason, detail = excluded.detail, began_at = excluded.began_at, until = excluded.until;
 
 -- name: lift_pause
 -- an account goes on
@@ -170,7 +171,7 @@ DELETE FROM pauses WHERE account = :account AND scope = :scope;
 
 -- name: pauses
 -- every account that rests
-SELECT account, scope, reason, detail, until FROM pauses ORDER BY account, scope;
+SELECT account, scope, reason, detail, began_at, until FROM pauses ORDER BY account, scope;
 
 -- name: add_asset
 -- keep what is known of a picture

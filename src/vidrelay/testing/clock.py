@@ -22,6 +22,7 @@ class FakeClock:
         self._monotonic = 1000.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
+        self._frozen = False
         self.busy: Callable[[], bool] = lambda: False
 
     async def settle(self) -> None:
@@ -60,6 +61,12 @@ class FakeClock:
         """
         self._now += timedelta(seconds=seconds)
 
+    def freeze(self) -> None:
+        """
+        Let the wall clock stand still from now on, jumps left out.
+        """
+        self._frozen = True
+
     async def advance(self, seconds: float) -> None:
         """
         Move both clocks, stopping at each sleeper that falls due so that what it starts can sleep again in time.
@@ -79,7 +86,8 @@ class FakeClock:
     def _move_to(self, monotonic: float) -> None:
         step = max(0.0, monotonic - self._monotonic)
         self._monotonic += step
-        self._now += timedelta(seconds=step)
+        if not self._frozen:
+            self._now += timedelta(seconds=step)
 
 
 async def settle(busy: Callable[[], bool] = lambda: False) -> None:
