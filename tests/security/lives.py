@@ -55,6 +55,7 @@ class Life:
             headers={"X-Local-Token": self.token},
             trust_env=False,
             timeout=30,
+            event_hooks={"response": [_shares_nothing]},
         )
         return self
 
@@ -101,6 +102,13 @@ class Life:
             raise
         return subprocess.CompletedProcess(arguments, child.returncode, out, err)
 
+    def look(self, path: str, **headers: str) -> int:
+        """
+        The status that a call with these headers, and no others of ours, is answered with.
+        """
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        return httpx2.get(f"http://127.0.0.1:{self.port}{path}", headers=told, trust_env=False).status_code
+
     def rss_bytes(self) -> int:
         """
         The memory that the process holds now.
@@ -133,6 +141,13 @@ class Life:
                 return task
             task = self.http.get(f"/task/{task_id}", params={"wait": 5, "seen": task["state"]}).json()
         raise AssertionError(f"{task_id} is still {task['state']}: {task['error']}")
+
+
+def _shares_nothing(answer: httpx2.Response) -> None:
+    """
+    No answer of any life lets another origin read it.
+    """
+    assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 def children(pid: int) -> Iterator[int]:

@@ -2,15 +2,23 @@
 A relay calls the servers its configuration names, and nobody else, whatever a request, a reply or the environment says.
 """
 
+import json
+import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from PIL import Image
 
+from vidrelay.assemble import user_agent
+
+from .bombs import bombs
 from .dialling import recorder
 from .lives import Life, pretend_provider
 
@@ -127,6 +135,122 @@ def test_a_reply_that_points_elsewhere_is_not_followed(
             time.sleep(0.5)
         assert [request["fault"] for request in ledger(port)["requests"]].count(fault) == 1
     assert heard == []
+
+
+class Misleading(BaseHTTPRequestHandler):
+    """
+    A provider whose replies name other places to ask, to stop and to fetch.
+    """
+
+    elsewhere, number = "", 0
+    asked: list[str]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer({"id": f"0f0f0f0f-0000-4000-8000-{self.number:012}", "status": "queued"})
+
+    def do_GET(self) -> None:
+        state = "queued" if self.asked.count("GET") < 2 else "completed"
+        self.answer({"id": self.path.split("/")[-1], "status": state, "url": f"{self.elsewhere}/clip.mp4"})
+
+    def answer(self, job: dict[str, str]) -> None:
+        self.asked.append(self.command)
+        places = ("status_url", "response_url", "cancel_url", "poll_url", "urls.get", "next", "location")
+        data = json.dumps({**dict.fromkeys(places, f"{self.elsewhere}/x"), **job}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Location", f"{self.elsewhere}/x")
+        self.send_header("Link", f'<{self.elsewhere}/x>; rel="next"')
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+ELSEWHERE = [
+    *("http://127.0.0.1:ELSEWHERE", "http://localhost:ELSEWHERE", "http://[::ffff:127.0.0.1]:ELSEWHERE"),
+    *("http://127.0.0.1:OWN", "http://evil.example", "https://169.254.169.254"),
+]
+
+
+def test_the_places_that_a_reply_names_are_not_gone_to(tmp_path: Path, heard: list[bytes], elsewhere: int) -> None:
+    """
+    Where to ask is built here; where to fetch is held back unless the account's list has it, and the task says so.
+    """
+    kind = type("Provider", (Misleading,), {"asked": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            with Life(tmp_path, account("main", server.server_address[1], "window = 9")) as life:
+                for place in ELSEWHERE:
+                    kind.asked.clear()
+                    kind.number += 1
+                    kind.elsewhere = place.replace("ELSEWHERE", str(elsewhere)).replace("OWN", str(life.port))
+                    task = life.http.post("/generate", json={"prompt": place, "account": "main"}).json()
+                    life.until(task["taskId"], "downloading")
+                    told = life.http.get(f"/task/{task['taskId']}", params={"wait": 1, "seen": "downloading"}).json()
+                    assert told["error"]["code"] == "outbound_refused", (place, told)
+                    assert kind.asked[0] == "POST"
+        finally:
+            server.shutdown()
+            thread.join()
+    assert heard == []
+
+
+def test_a_path_that_must_not_be_read_is_422_and_nothing_is_sent(tmp_path: Path) -> None:
+    """
+    Links, directories, pipes, devices, text, bombs and the relay's own files; a picture of the user's is taken.
+    """
+    places = {name: tmp_path / f"{name}.png" for name in ("true", "link", "folder", "pipe", "text", "bomb", "hard")}
+    Image.new("RGB", (64, 64), "red").save(places["true"])
+    places["link"].symlink_to(places["true"])
+    places["folder"].mkdir()
+    os.mkfifo(places["pipe"])
+    places["text"].write_text("no picture at all")
+    places["bomb"].write_bytes(bombs()["claims 900 megapixels"])
+    with pretend_provider(tmp_path, "--run-seconds", "0.1") as port, Life(tmp_path, account("main", port)) as life:
+        os.link(life.state / "relay.json", places["hard"])
+        own = [str(life.state / name) for name in ("relay.json", "relay.db", "logs/relay.log")]
+        devices = [
+            "/dev/null",
+            "/dev/zero",
+            "/dev/stdin",
+            "/dev/fd/0",
+            "/dev/ptmx",
+            "/proc/self/environ",
+            "/proc/1/mem",
+        ]
+        wrong = [str(place) for name, place in places.items() if name != "true"]
+        for path in (*wrong, *own, *devices, "a.png", "~/a.png", "file:///etc/passwd", f"{tmp_path}/none.png"):
+            body = {"prompt": path, "account": "main", "references": [{"path": path}]}
+            answer = life.http.post("/generate", json=body)
+            assert (answer.status_code, "references" in answer.json()["field"]) == (422, True), path
+        assert ledger(port)["requests"] == []
+        assert not list((life.state / "assets").glob("*.png"))
+        body = {"prompt": "a fox", "account": "main", "references": [{"path": str(places["true"])}]}
+        life.until(life.http.post("/generate", json=body).json()["taskId"], "done")
+
+
+def test_every_kind_of_call_says_truthfully_who_makes_it(tmp_path: Path) -> None:
+    """
+    Create, poll, list, delete and download carry one name and version, the one that is installed.
+    """
+    with pretend_provider(tmp_path, "--run-seconds", "0.5", "--dialect", "vllm-omni") as port:
+        faults = {"faults": ["create-drop-after"]}
+        with Life(tmp_path, account("main", port)) as life:
+            httpx2.post(f"http://127.0.0.1:{port}/_control", json=faults, trust_env=False).raise_for_status()
+            lost, kept, stopped = (
+                life.http.post("/generate", json={"prompt": f"fox {n}", "account": "main"}).json() for n in range(3)
+            )
+            life.until(lost["taskId"], "done")
+            life.until(kept["taskId"], "done")
+            life.until(stopped["taskId"], "running")
+            life.http.post(f"/task/{stopped['taskId']}/cancel")
+            life.until(stopped["taskId"], "cancelled")
+        seen = ledger(port)
+    assert {request["place"] for request in seen["requests"]} == {"create", "poll", "list", "content", "delete"}
+    assert list(seen["userAgents"]) == [user_agent()]
 
 
 def test_a_429_on_one_key_brings_no_call_with_another(tmp_path: Path) -> None:
