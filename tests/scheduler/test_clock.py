@@ -88,3 +88,42 @@ async def test_a_place_that_was_given_back_is_not_taken_again_by_a_clock_set_bac
         bench.clock.jump(-86_400)
         waiting = await bench.submit("waiting")
         await bench.until(waiting.id, State.DONE, within=300)
+
+
+async def kept(bench):
+    """The tasks whose results are in the cache."""
+    results, _ = await bench.relay.cached(limit=100)
+    return {result.task_id for result in results}
+
+
+@pytest.mark.parametrize("seconds", [YEARS, 8 * 86_400])
+async def test_a_jump_of_the_clock_empties_no_cache(bench, seconds):
+    """What has become too old at a stroke stays for an hour, in which a wrong clock is set right."""
+    async with bench.running():
+        first = [await bench.submit(f"first {number}") for number in range(3)]
+        for task in first:
+            await bench.until(task.id, State.DONE)
+        bench.clock.jump(seconds)
+        for number in range(2):
+            await bench.until((await bench.submit(f"second {number}")).id, State.DONE)
+        assert {task.id for task in first} < await kept(bench)
+        assert (await bench.submit("first 0")).id == first[0].id
+        bench.clock.jump(-seconds)
+        await bench.clock.advance(3700)
+        await bench.until((await bench.submit("third")).id, State.DONE)
+        assert {task.id for task in first} < await kept(bench)
+
+
+async def test_what_is_too_old_after_a_sleep_is_evicted_an_hour_later(bench):
+    """A night of eight days was a real one: once the clock has gone well for an hour, age counts again."""
+    async with bench.running():
+        first = await bench.submit("first")
+        await bench.until(first.id, State.DONE)
+        bench.clock.jump(8 * 86_400)
+        second = await bench.submit("second")
+        await bench.until(second.id, State.DONE)
+        assert first.id in await kept(bench)
+        await bench.clock.advance(3600)
+        third = await bench.submit("third")
+        await bench.until(third.id, State.DONE)
+        assert await kept(bench) == {second.id, third.id}

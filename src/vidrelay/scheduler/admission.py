@@ -172,7 +172,7 @@ class Admitter:
     def _rule(self, sender: Sender, now: datetime) -> TwinRule:
         return TwinRule(
             twins_since=now - self._policy.dedupe_window,
-            cached_since=now - self._policy.cache.max_age,
+            cached_since=self._cache.oldest(),
             join_live=self._policy.join_live,
             client_key=sender.client_key,
             request_id=sender.request_id,

@@ -4,6 +4,7 @@ The result cache: is an earlier result still whole, and which results go when th
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 
 from vidrelay.core.policy import CachePolicy
 from vidrelay.core.ports import CachedResult, Clock, Files, ResultIndex
@@ -12,6 +13,10 @@ from vidrelay.core.task import FileRef, Task
 logger = logging.getLogger(__name__)
 
 BATCH = 50
+BEGINNING = datetime.fromtimestamp(0, UTC)
+JUMP_SECONDS = 3600.0
+"""A wall clock that moved by more than this against the other one, in a sleep or because it was set, is not believed at
+once: no result is too old by it for so long, in which a wrong one is set right."""
 
 
 class Cache:
@@ -24,6 +29,8 @@ class Cache:
         self._files = files
         self._policy = policy
         self._clock = clock
+        self._seen = clock.now(), clock.monotonic()
+        self._believed_from = float("-inf")
         # Held from the saving of a result to the end of the trimming it calls for, so that one is over at the most.
         self.entering = asyncio.Lock()
 
@@ -65,9 +72,10 @@ class Cache:
         """
         Evict what is older than the policy allows, then the results used longest ago until the rest fits.
 
-        The result used last stays, however large it is: it has just been paid for, or asked for.
+        The result used last stays, however large it is: it has just been paid for, or asked for. What is too old stays
+        once more where the wall clock has jumped.
         """
-        oldest = self._clock.now() - self._policy.max_age
+        oldest = self.oldest()
         while stale := await self._index.older_than(oldest, limit=BATCH):
             for result in stale:
                 await self._evict(result, "age")
@@ -80,6 +88,17 @@ class Cache:
                     return
                 await self._evict(result, "size")
                 total -= result.size_bytes
+
+    def oldest(self) -> datetime:
+        """
+        Results saved before that instant are too old; none is for an hour after the wall clock has jumped.
+        """
+        (wall, before), now, monotonic = self._seen, self._clock.now(), self._clock.monotonic()
+        self._seen = now, monotonic
+        if abs((now - wall).total_seconds() - (monotonic - before)) > JUMP_SECONDS:
+            logger.warning("cache.age_waits from=%s to=%s", wall, now)
+            self._believed_from = monotonic + JUMP_SECONDS
+        return now - self._policy.max_age if monotonic >= self._believed_from else BEGINNING
 
     async def verify(self) -> list[str]:
         """

@@ -6,6 +6,7 @@ free them too early, or block the window for years. So how long each is held is 
 what is stored is mended where the wall clock no longer agrees.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from vidrelay.core.ports import Clock, Store
@@ -20,25 +21,38 @@ class HeldPlaces:
     Lost creates, and jobs that may outlive their tasks, by when each gives its place back.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, longest: Mapping[str, timedelta]) -> None:
+        """
+        Args:
+            longest: The longest run of a job of each account, which is how long a place is held.
+        """
         self._store = store
         self._clock = clock
+        self._longest = longest
         self._held: dict[str, tuple[Task, float]] = {}
 
-    def note(self, task: Task, *, longest: timedelta | None = None) -> None:
+    def load(self, task: Task) -> None:
         """
-        Take in a task as it was just committed, or loaded: then it is held for `longest` at the most.
+        Take in a task that an earlier life left: how long it is still held only the wall clock can tell.
+        """
+        if task.place_until is not None:
+            left = task.place_until - self._clock.now()
+            self._keep(task, min(left, self._longest.get(task.account, left)))
+
+    def note(self, task: Task) -> None:
+        """
+        Take in a task as it was just committed. That its place is held is never told by the wall clock, which may have
+        been set while the commit was under way.
         """
         if task.place_until is None or task.state in (State.SUBMITTING, State.RUNNING):
             self._held.pop(task.id, None)
-            return
-        known = self._held.get(task.id)
-        if known is not None:
-            lapses_at = known[1]
-        else:
-            left = task.place_until - self._clock.now()
-            lapses_at = self._clock.monotonic() + (left if longest is None else min(left, longest)).total_seconds()
-        self._held[task.id] = task, lapses_at
+        elif task.id in self._held:
+            self._held[task.id] = task, self._held[task.id][1]
+        elif task.account in self._longest:
+            self._keep(task, self._longest[task.account])
+
+    def _keep(self, task: Task, left: timedelta) -> None:
+        self._held[task.id] = task, self._clock.monotonic() + left.total_seconds()
 
     async def mend(self) -> None:
         """

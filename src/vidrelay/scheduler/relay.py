@@ -100,7 +100,7 @@ class Relay:
         self._history = History(store, policy.poll)
         self._cache = Cache(index, files, policy.cache, clock)
         self._saver = Saver(store, clock, chance)
-        self._held = HeldPlaces(store, clock)
+        self._held = HeldPlaces(store, clock, {plan.name: plan.adapter.traits.longest_run for plan in plans})
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
@@ -160,8 +160,7 @@ class Relay:
 
     def _load(self, task: Task) -> None:
         self._roster.load(task)
-        account = self._accounts.get(task.account)
-        self._held.note(task, longest=account.plan.adapter.traits.longest_run if account is not None else None)
+        self._held.load(task)
 
     async def run(self) -> None:
         """
