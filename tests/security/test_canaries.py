@@ -6,9 +6,11 @@ everything that it has written, said or handed on.
 import base64
 import contextlib
 import json
+import resource
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
@@ -16,12 +18,18 @@ from typing import Self
 import pytest
 from PIL import Image
 
+from vidrelay.store.backup import back_up
+
 from .lives import Life, children, pretend_provider
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("canaries")]
 
 KEYS = {name: f"sk-canary-{name}-{'0f' * 12}" for name in ("main", "echo", "denied")}
 PROMPT = "canary prompt of a red fox"
+SIGNATURE = "canary-signature-of-an-address"
+UUID = "0f0f0f0f-0000-4000-8000-0f0f0f0f0f0f"
+LATE = threading.Event()
+"""When the slow create call is answered."""
 
 
 class Parrot(BaseHTTPRequestHandler):
@@ -33,7 +41,12 @@ class Parrot(BaseHTTPRequestHandler):
         key = self.headers["Authorization"].removeprefix("Bearer ")
         prompt = self.rfile.read(int(self.headers["Content-Length"])).decode()
         error = {"error": {"message": f"Incorrect API key provided: {key}.", "code": key, "type": key}}
-        if "[denied]" in prompt:
+        if "[late]" in prompt:
+            LATE.wait(30)
+            self.answer(200, {"id": "video_late", "status": "failed", **error})
+        elif "[signed]" in prompt:
+            self.answer(200, {"id": UUID, "status": "queued"})
+        elif "[denied]" in prompt:
             self.answer(401, error)
         elif "[page]" in prompt:
             self.answer(500, f"<html>{key}</html>", {"X-Key": key, "Retry-After": key})
@@ -48,8 +61,13 @@ class Parrot(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if self.path.endswith("/videos") or "?" in self.path:
+        if "clip.mp4" in self.path:
+            self.answer(403, {"error": {"message": self.path}})
+        elif self.path.endswith("/videos") or "?" in self.path:
             self.answer(200, {"data": [], "key": key})
+        elif self.path.endswith(UUID):
+            there = f"http://127.0.0.1:{self.server.server_address[1]}/v1/clip.mp4"
+            self.answer(200, {"id": UUID, "status": "completed", "url": f"{there}?sig={SIGNATURE}"})
         else:
             failed = {"status": "failed", "error": {"message": f"no access for {key}", "code": key}}
             self.answer(200, {"id": self.path.split("/")[-1], **failed})
@@ -141,15 +159,48 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, bytes]]
         with Life(folder, accounts, environ=environ) as relay, Watch(relay.pid) as watch:
             found["token"] = relay.token.encode()
             live(relay, found)
-            for name in ("doctor", "stats", "tasks", "accounts"):
-                done = relay.run(name)
-                found[f"command {name}"] = (done.stdout + done.stderr).encode()
+            for command in ("doctor", "stats", "tasks", "accounts", "cache ls", f"show {found['a task'].decode()}"):
+                done = relay.run(*command.split())
+                found[f"command {command}"] = (done.stdout + done.stderr).encode()
+            found |= {f"live {name}": data for name, data in files(relay).items()}
+            with full_disk(relay):
+                found |= {f"full {name}": data for name, data in files(relay).items()}
         found["what it said"] = "".join(relay.said).encode() + relay.output.read_bytes()
-        for path in relay.state.rglob("*"):
-            if path.is_file():
-                found[f"file {path.relative_to(relay.state)}"] = path.read_bytes()
+        assert back_up(
+            relay.state / "relay.db", datetime.now(UTC) + timedelta(days=1), every_seconds=0, has_room=lambda _: True
+        )
+        found |= files(relay)
         found["arguments"], found["environments"] = b"\n".join(watch.arguments), b"\n".join(watch.handed_on)
     return found
+
+
+def files(relay: Life) -> dict[str, bytes]:
+    """
+    Everything that lies in its state directory now.
+    """
+    found = {}
+    for path in relay.state.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                found[f"file {path.relative_to(relay.state)}"] = path.read_bytes()
+    return found
+
+
+@contextlib.contextmanager
+def full_disk(relay: Life) -> Iterator[None]:
+    """
+    Let the answer to a create call come when no file can grow, so that it is written down in the emergency journal.
+    """
+    task = relay.http.post("/generate", json={"prompt": f"{PROMPT} [late]", "account": "echo"}).json()
+    relay.until(task["taskId"], "submitting")
+    resource.prlimit(relay.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    LATE.set()
+    try:
+        wait_until((relay.state / "emergency.jsonl").exists)
+        yield
+    finally:
+        resource.prlimit(relay.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    relay.until(task["taskId"], "failed")
 
 
 def live(relay: Life, found: dict[str, bytes]) -> None:
@@ -165,7 +216,7 @@ def live(relay: Life, found: dict[str, bytes]) -> None:
         {"account": "denied", "extra": {"note": "[denied]"}},
         *(
             {"account": "echo", "extra": {"note": word}}
-            for word in ("[refused]", "[list]", "[page]", "[moved]", "[ok]")
+            for word in ("[refused]", "[list]", "[page]", "[moved]", "[ok]", "[signed]")
         ),
     ]
     tasks = []
@@ -176,31 +227,33 @@ def live(relay: Life, found: dict[str, bytes]) -> None:
         assert answer.status_code == 202, answer.text
         tasks.append(answer.json()["taskId"])
         found[f"POST /generate {number}"] = answer.content
-    endings = ["done", "done", None, "failed", "failed", "uncertain", "uncertain", "failed"]
+    endings = ["done", "done", None, "failed", "failed", "uncertain", "uncertain", "failed", "downloading"]
     for task, ending in zip(tasks, endings, strict=True):
         if ending is not None:
             relay.until(task, ending)
     with contextlib.suppress(AssertionError):
         wait_until(lambda: "auth" in relay.http.get("/accounts").text)
     relay.http.post(f"/task/{tasks[2]}/cancel")
-    for path in (
-        "/tasks",
-        "/accounts",
-        "/stats",
-        "/health",
-        "/metrics",
-        "/openapi.json",
-        "/cache",
-        "/nowhere",
-        "/login",
-    ):
-        found[f"GET {path}"] = relay.http.get(path).content
-    for task in tasks:
-        found[f"GET /task/{task}"] = relay.http.get(f"/task/{task}").content
-    with relay.http.stream("GET", "/events", headers={"Last-Event-ID": "0"}) as events:
-        found["GET /events"] = next(events.iter_bytes())
-    for path in ("/generate", "/task/x/resolve", "/proof", "/login", "/login/code"):
-        found[f"POST {path}"] = relay.http.post(path, json={"nonsense": 1}).content
+    for path in ("/events", f"/task/{tasks[-1]}/events"):
+        with relay.http.stream("GET", path, headers={"Last-Event-ID": "0"}) as events:
+            found[f"GET {path}"] = next(events.iter_bytes())
+    found["a task"] = tasks[3].encode()
+    ask_everything(relay, tasks, found)
+
+
+def ask_everything(relay: Life, tasks: list[str], found: dict[str, bytes]) -> None:
+    """
+    Every call that the relay describes, of every task and account, with a body that it refuses where it takes one.
+    """
+    paths = relay.http.get("/openapi.json").json()["paths"]
+    calls = [(method.upper(), path) for path, methods in paths.items() for method in methods if "events" not in path]
+    for method, pattern in [*calls, ("GET", "/nowhere"), ("GET", "/login?code=" + "A" * 43)]:
+        named = tasks if "{id}" in pattern else ("main", "echo", "denied") if "{name}" in pattern else ("",)
+        for name in named:
+            path = pattern.replace("{id}", name).replace("{name}", name)
+            body = {"json": {"nonsense": 1}} if method == "POST" else {}
+            answer = relay.http.request(method, path, **body)
+            found[f"{method} {path}"] = repr(answer.headers.raw).encode() + answer.content
 
 
 def wait_until(so) -> None:
@@ -226,7 +279,9 @@ def test_the_life_was_a_whole_one(life: dict[str, bytes]) -> None:
     assert b"vidrelay.files.images" in life["arguments"]
     assert b"vidrelay.providers.preview.render" in life["arguments"]
     assert life["environments"].count(b"\0PATH=") >= 2
-    assert "file relay.db" in life
+    assert {"file relay.db", "file relay.db.bak", "live file relay.db-wal", "live file relay.json"} <= set(life)
+    assert b"[key]" in life["full file emergency.jsonl"]
+    assert len([name for name in life if name.startswith(("GET ", "POST "))]) > 50
     assert b"step" in life["file logs/relay.log"] or b"relay.started" in life["file logs/relay.log"]
     told = b"".join(data for name, data in life.items() if name.startswith("GET /task/"))
     assert b"Incorrect API key provided: [key]" in told
@@ -244,14 +299,23 @@ def test_a_providers_key_is_nowhere(life: dict[str, bytes], name: str) -> None:
 
 def test_the_token_is_in_no_file_answer_or_argument(life: dict[str, bytes]) -> None:
     """
-    `relay.json` held it while the relay ran, and is gone.
+    But `relay.json`, which held it while the relay ran, and is gone.
     """
-    assert places({name: data for name, data in life.items() if name != "token"}, life["token"].decode()) == []
+    assert sorted(places(life, life["token"].decode())) == ["full file relay.json", "live file relay.json", "token"]
 
 
 def test_a_prompt_is_in_the_tasks_alone(life: dict[str, bytes]) -> None:
     """
     No log, no argument, no environment, no counter, no message about something else.
     """
-    allowed = ("file relay.db", "GET /task", "GET /events", "POST /generate ", "command tasks")
-    assert [name for name in places(life, PROMPT) if not name.startswith(allowed)] == []
+    allowed = ("file relay.db", "GET /task", "GET /events", "POST /generate ", "command tasks", "command show")
+    found = {name.removeprefix("live ").removeprefix("full ") for name in places(life, PROMPT)}
+    assert [name for name in found if not name.startswith((*allowed, "POST /task/"))] == []
+
+
+def test_the_query_of_a_results_address_is_in_the_database_alone(life: dict[str, bytes]) -> None:
+    """
+    Whoever has the address has the file, so it stands in no log, answer or message.
+    """
+    found = {name.removeprefix("live ").removeprefix("full ") for name in places(life, SIGNATURE)}
+    assert {name for name in found if not name.startswith("file relay.db")} == set()

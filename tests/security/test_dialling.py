@@ -5,6 +5,7 @@ Clients reach the relay at 127.0.0.1 and nobody else, and what they say on the w
 import contextlib
 import json
 import resource
+import signal
 import socket
 import sys
 import time
@@ -53,11 +54,15 @@ async def test_listeners_on_other_addresses_of_this_machine_hear_nothing(tmp_pat
     assert heard == []
 
 
+PLACES = ("HOST", "BIND", "ADDRESS", "LISTEN", "INTERFACE")
+
+
 def test_the_relay_listens_at_one_address_alone(tmp_path: Path) -> None:
     """
-    One TCP listener, 127.0.0.1, and no other socket that anybody could send to.
+    One TCP listener, 127.0.0.1, whatever a variable says, and no other socket that anybody could send to.
     """
-    with Life(tmp_path) as life:
+    names = [f"{owner}{place}" for owner in ("", "VIDRELAY_", "UVICORN_", "SERVER_") for place in PLACES]
+    with Life(tmp_path, environ=dict.fromkeys(names, "0.0.0.0")) as life:
         own = {path.readlink().name for path in Path(f"/proc/{life.pid}/fd").iterdir() if path.is_symlink()}
         listening = []
         for table in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
@@ -107,6 +112,44 @@ def test_the_token_is_new_at_each_start(tmp_path: Path) -> None:
                 life.http.get("/health", headers={"X-Local-Token": old}).status_code == 403 for old in tokens[:-1]
             )
     assert len(set(tokens)) == 2
+
+
+def test_a_restart_ends_whatever_the_old_token_opened(tmp_path: Path) -> None:
+    """
+    It is how the token is changed: within a second stream, login, code and token are of no use any more.
+    """
+    with Life(tmp_path) as life:
+        used, unused = (life.http.post("/login/code").json()["code"] for _ in range(2))
+        origin = {"Origin": f"http://127.0.0.1:{life.port}"}
+        entered = httpx2.post(f"http://127.0.0.1:{life.port}/login", json={"code": used}, headers=origin)
+        login = {"Cookie": entered.headers["set-cookie"].partition(";")[0], "X-Vidrelay-Page": entered.json()["key"]}
+        assert life.look("/health", **login) == 200
+        old = {"X-Local-Token": life.token}
+        with life.http.stream("GET", "/events") as stream:
+            life.child.send_signal(signal.SIGTERM)
+            started = time.monotonic()
+            for _ in stream.iter_bytes():
+                pass
+            assert time.monotonic() - started < 1
+    with Life(tmp_path, f"[relay]\nport = {life.port}\n") as life:
+        assert [life.look("/health", **headers) for headers in (login, old, {})] == [403] * 3
+        assert life.look(f"/login?code={unused}") == 403
+        assert life.http.get("/health").status_code == 200
+
+
+def test_a_login_ends_with_its_process_though_the_token_is_kept(tmp_path: Path) -> None:
+    """
+    It lives in that process's memory, and the cookie's name has the instance in it.
+    """
+    with Life(tmp_path, '[relay]\ntoken = "keep"\n') as life:
+        used, unused = (life.http.post("/login/code").json()["code"] for _ in range(2))
+        entered = httpx2.post(f"http://127.0.0.1:{life.port}/login", json={"code": used})
+        cookie, token = entered.headers["set-cookie"].partition(";")[0], life.token
+        assert life.look("/health", Cookie=cookie) == 200
+    with Life(tmp_path, '[relay]\ntoken = "keep"\n') as life:
+        assert life.token == token
+        assert life.look("/health", Cookie=cookie) == 403
+        assert life.look(f"/login?code={unused}") == 403
 
 
 def test_the_accept_loop_survives_a_want_of_descriptors(tmp_path: Path) -> None:

@@ -76,10 +76,13 @@ def test_under_any_umask_nobody_else_may_read_or_write_anything_at_any_moment(tm
     assert modes.open == set()
     endings = {Path(name).name.partition(".")[2] for name in modes.seen}
     assert {"json", "lock", "db", "db-wal", "db-shm", "log", "mp4", "part", "png"} <= endings
-    assert {"cache", "assets", "logs", "preview", "keep.json"} <= modes.seen
+    assert {"cache", "assets", "logs", "preview", "keep.json", "ballast"} <= modes.seen
 
 
-FILES = ["relay.json", "relay.db", "relay.db-wal", "relay.lock", "keep.json", "logs/relay.log"]
+FILES = [
+    *("relay.json", "relay.lock", "keep.json", "logs/relay.log", "ballast", "emergency.jsonl"),
+    *("relay.db", "relay.db-wal", "relay.db-shm", "relay.db-journal", "relay.db.bak"),
+]
 
 
 @pytest.fixture
