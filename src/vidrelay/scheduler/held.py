@@ -23,8 +23,7 @@ class HeldPlaces:
 
     def __init__(self, store: Store, clock: Clock, longest: Mapping[str, timedelta]) -> None:
         """
-        Args:
-            longest: The longest run of a job of each account, which is how long a place is held.
+        `longest` is the longest run of a job of each account, which is how long a place is held.
         """
         self._store = store
         self._clock = clock
