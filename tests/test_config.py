@@ -2,6 +2,7 @@
 Settings: what a file may say, what is refused and how it is told.
 """
 
+import contextlib
 import os
 import re
 from datetime import timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vidrelay.config import Config, KeySource, config_file, load_config, read_key, state_directory
+from vidrelay.config import Config, KeySource, config_file, load_config, places, read_key, state_directory
 from vidrelay.config.keys import key_fault
 from vidrelay.config.units import duration, said, size
 from vidrelay.core.errors import ConfigError
@@ -187,6 +188,72 @@ def test_a_fault_is_told_with_its_line_and_what_is_right(tmp_path: Path, text: s
     assert what in error.message
 
 
+NUMBERS = {
+    "relay": ("port", "dedupe_window", "stale_after"),
+    "poll": ("first", "factor", "cap", "jitter", "not_found_grace"),
+    "cache": ("max_bytes", "max_age", "min_free"),
+    "accounts.a": ("window", "daily_limit"),
+}
+FLAGS = {"relay": ("join_live",), "poll": ("learned",), "network": ("fake_ip",), "accounts.a": ("private_network",)}
+TEXTS = {
+    "relay": ("token", "default_account", "origins"),
+    "network": ("proxy", "ca_file"),
+    "accounts.a": ("key_env", "key_file", "keyring", "base_url", "allow_hosts", "price", "dialect"),
+}
+ODD = ["0", "-1", "1e9", "true", "nan", "inf", '"5"', '"-5s"', '"nan"', "[]", "{}", "1979-05-27"]
+
+
+@pytest.mark.parametrize("value", ODD)
+@pytest.mark.parametrize(("section", "name"), [(section, name) for section, names in NUMBERS.items() for name in names])
+def test_no_number_is_taken_out_of_its_range_or_in_another_type(
+    tmp_path: Path, section: str, name: str, value: str
+) -> None:
+    """
+    Neither 0 nor -1, a billion, a flag, no number at all, nor a number in quotes; the line is told. (No jitter is 0.)
+    """
+    if (name, value) == ("jitter", "0"):
+        return
+    start = "provider = 'openai'\n" if section == "accounts.a" else ""
+    error = refused(tmp_path, f"[{section}]\n{start}{name} = {value}")
+    assert f"vidrelay.toml:{3 if start else 2}: {section}.{name}" in error.message
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        *(
+            (section, name, value)
+            for section, names in FLAGS.items()
+            for name in names
+            for value in ODD
+            if value != "true"
+        ),
+        *((section, name, value) for section, names in TEXTS.items() for name in names for value in ODD[:6]),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_line(tmp_path: Path, section: str, name: str, value: str) -> None:
+    """
+    A flag is true or false and a text stands in quotes: nothing is taken for something else.
+    """
+    start = "provider = 'openai'\n" if section == "accounts.a" else ""
+    error = refused(tmp_path, f"[{section}]\n{start}{name} = {value}")
+    assert f"vidrelay.toml:{3 if start else 2}: {section}.{name}" in error.message
+
+
+def test_every_setting_is_tried_with_odd_values(tmp_path: Path) -> None:
+    """
+    The lists above name each setting of each section but what an account is called and whose it is.
+    """
+    tried: dict[str, set[str]] = {"accounts.a": {"provider"}}
+    for group in (NUMBERS, FLAGS, TEXTS):
+        for section, names in group.items():
+            tried.setdefault(section, set()).update(names)
+    for section, names in tried.items():
+        start = "provider = 'openai'\n" if section == "accounts.a" else ""
+        hint = refused(tmp_path, f"[{section}]\n{start}zzz = 1").hint or ""
+        assert set(hint.removeprefix("Known here: ").removesuffix(".").split(", ")) == names, section
+
+
 def test_an_unset_number_never_reads_as_a_flag(tmp_path: Path) -> None:
     """
     `true` is not taken for a window of one.
@@ -276,6 +343,32 @@ def test_a_file_that_others_can_write_is_refused_with_the_fix(tmp_path: Path, mo
     with pytest.raises(ConfigError) as caught:
         load_config(path, must_exist=True, environ={}, key_envs=PROVIDERS)
     assert caught.value.hint == f"chmod go-w '{path}'"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners are POSIX")
+@pytest.mark.parametrize(("owner", "is_trusted"), [(0, True), (1, True), (2, False)])
+def test_a_file_of_another_user_is_refused_with_the_fix(tmp_path: Path, owner: int, is_trusted: bool) -> None:
+    """
+    It is this user's or the administrator's; the hint is the command that mends it.
+    """
+    owners = (0, os.getuid(), os.getuid() + 1)
+    facts = os.stat_result((0o100600, 1, 1, 1, owners[owner], 0, 10, 0, 0, 0))
+    if is_trusted:
+        places._check(tmp_path / "vidrelay.toml", facts, max_bytes=100, secret=False)
+        return
+    with pytest.raises(ConfigError, match="another user") as caught:
+        places._check(tmp_path / "vidrelay.toml", facts, max_bytes=100, secret=False)
+    assert caught.value.hint == f"chown $(id -un) '{tmp_path}/vidrelay.toml'"
+
+
+def test_a_file_in_the_working_directory_is_not_the_configuration(tmp_path: Path) -> None:
+    """
+    Whoever unpacks a stranger's archive and works in it gets none of its settings.
+    """
+    (tmp_path / "vidrelay.toml").write_text("[relay]\nport = 61000\n")
+    with contextlib.chdir(tmp_path):
+        path, named = config_file(None, {})
+    assert (path.is_relative_to(tmp_path), path.is_absolute(), named) == (False, True, False)
 
 
 def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ class Counted:
         return await self._reply.read()
 
 
+def files_below(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
 class Bench:
     """
     A downloader over a real transport, with a cache of its own.
@@ -89,7 +93,7 @@ class Bench:
         return await self.downloader.fetch(request, name)
 
     def names(self) -> list[str]:
-        return sorted(path.name for path in self.root.rglob("*") if path.is_file())
+        return files_below(self.root)
 
 
 @asynccontextmanager
@@ -165,6 +169,30 @@ async def test_a_file_that_is_there_is_not_fetched_again_in_this_process(tmp_pat
         await at.files.delete([await at.fetch(server.url)])
         await at.fetch(server.url)
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(
+            'filename="../../x.mp4"',
+            r'filename="..\..\x.mp4"',
+            'filename="C:x.mp4"',
+            "filename=NUL.mp4",
+            'filename="a."',
+        ),
+        *('filename="/etc/passwd"', 'filename=".bashrc"', f'filename="{"x" * 5000}.mp4"', 'filename="x.html"'),
+        *("filename*=UTF-8''..%2f..%2fx.mp4", "filename*=UTF-8''%00x", 'filename="\x80\xff"'),
+    ],
+)
+async def test_a_name_that_the_server_gives_names_no_file(tmp_path: Path, told: str) -> None:
+    """
+    Whatever the header and the address say, the file's name is made here, and its ending of its content.
+    """
+    async with http_server(reply(FILE, headers=f"Content-Disposition: attachment; {told}\r\n")) as server:
+        async with bench(server, tmp_path) as at:
+            await at.fetch(f"{server.url}/..%2f..%2fx.exe?filename=../x")
+    assert files_below(tmp_path) == ["tsk_1-0.mp4"]
 
 
 @pytest.mark.parametrize("status", ["401 X", "403 X", "404 X", "410 X"])
@@ -479,6 +507,7 @@ async def test_three_redirects_are_followed_and_a_fourth_is_not(tmp_path: Path) 
     hop = await redirect_to("/next")
     async with http_server(scripted(hop, hop, hop, reply(FILE))) as server, bench(server, tmp_path) as at:
         await at.fetch(server.url)
+        assert at.counted == len(FILE), "what stands in a redirect itself is not read"
     async with http_server(hop) as server, bench(server, tmp_path / "other") as at:
         with pytest.raises(TransportError):
             await at.fetch(server.url)

@@ -219,11 +219,24 @@ async def test_a_cookie_is_not_kept(tmp_path: Path) -> None:
     assert all("cookie" not in received.headers for received in server.requests)
 
 
-async def test_an_encoded_answer_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ['Basic realm="x"', 'Digest realm="x", nonce="y", qop="auth"', "Negotiate", "NTLM"])
+async def test_a_challenge_is_given_back_and_not_answered(tmp_path: Path, scheme: str) -> None:
+    """
+    Nobody is asked for a name and a password, and no file is looked into for them.
+    """
+    challenge = reply(status="401 Unauthorized", headers=f"WWW-Authenticate: {scheme}\r\n")
+    async with http_server(challenge) as server, transport_to(server, tmp_path) as transport:
+        answer = await call(transport, poll(server))
+    assert answer.status == 401
+    assert [received.headers.get("authorization") for received in server.requests] == [None]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "zstd", "GZIP", "identity, gzip", "x-gzip", "\x01"])
+async def test_an_encoded_answer_is_refused(tmp_path: Path, encoding: str) -> None:
     """
     An answer in an encoding that was not asked for is refused, though the call has arrived.
     """
-    async with http_server(reply(headers="Content-Encoding: gzip\r\n")) as server:
+    async with http_server(reply(headers=f"Content-Encoding: {encoding}\r\n")) as server:
         async with transport_to(server, tmp_path) as transport:
             with pytest.raises(TransportError) as failed:
                 await call(transport, create(server))
