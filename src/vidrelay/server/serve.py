@@ -98,6 +98,32 @@ class _Server(uvicorn.Server):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), 1.0)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """
+        Accept nothing more and let the calls under way end, without looking ten times a second whether they have.
+        """
+        for listener in (*self.servers, *(sockets or ())):
+            listener.close()
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                await self._drained()
+        except TimeoutError:
+            logger.warning("serve.cut calls=%d", len(self.server_state.tasks))
+            for call in self.server_state.tasks:
+                call.cancel()
+
+    async def _drained(self) -> None:
+        # One that was accepted just before the end may come to be only while others are waited for.
+        while connections := [each for each in self.server_state.connections if isinstance(each, BoundedProtocol)]:
+            for connection in connections:
+                connection.shutdown()
+            for connection in connections:
+                await connection.lost.wait()
+        while calls := list(self.server_state.tasks):
+            await asyncio.wait(calls)
+        for server in self.servers:
+            await server.wait_closed()
+
 
 class _Unacceptable(Exception):
     """
@@ -125,6 +151,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._answering: RequestResponseCycle | None = None
         self._served = False
+        self.lost = asyncio.Event()
         self._idle_since = self._stalled_since = self.loop.time()
 
     # The connection
@@ -149,6 +176,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._answering.disconnected = True
             self._answering.message_event.set()
         super().connection_lost(exc)
+        self.lost.set()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]
         self._answering = cycle
