@@ -94,7 +94,9 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return True
+    # A relay whose parent left before it is collected by init, which may take seconds over it.
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def with_patience(condition, seconds: float = 20) -> None:
