@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
@@ -27,6 +28,9 @@ from vidrelay.store.backup import back_up
 from vidrelay.store.emergency import EmergencyStore
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.transport.download import HttpDownloader
+
+if TYPE_CHECKING:
+    from vidrelay.transport.http import HttpTransport
 
 DOWNLOADS_AT_ONCE = 2
 STOP_SECONDS = 200.0
@@ -76,7 +80,7 @@ def transport_for(
     asset_path: Callable[[str], Path],
     count: Callable[..., None] = lambda **_: None,
     own_port: Callable[[], int | None] = lambda: None,
-) -> Transport:
+) -> "HttpTransport":
     """
     The account's own way out, behind its own gate.
 
@@ -144,10 +148,11 @@ async def assembled(
         plans = []
         for account in config.accounts:
             adapter = adapters[account.name]
-            transport = (
-                _studio(state_dir, assets, clock)
-                if account.provider == PREVIEW
-                else transport_for(
+            transport: Transport
+            if account.provider == PREVIEW:
+                transport, drop_idle = _studio(state_dir, assets, clock), None
+            else:
+                transport = way_out = transport_for(
                     account,
                     config.network,
                     adapter,
@@ -155,7 +160,7 @@ async def assembled(
                     count=store.count,
                     own_port=own_port,
                 )
-            )
+                drop_idle = way_out.drop_idle
             stack.push_async_callback(transport.aclose)
             plans.append(
                 AccountPlan(
@@ -172,6 +177,7 @@ async def assembled(
                     ),
                     window=account.window,
                     prices=account.prices,
+                    drop_idle=drop_idle,
                 )
             )
         relay = Relay(

@@ -61,6 +61,7 @@ class Bench:
                 self.provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
             ),
             window=WindowSetting(limits={"*": self.window}),
+            drop_idle=self.provider.drop_idle,
         )
         self.relay = Relay(
             store=store,

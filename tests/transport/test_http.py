@@ -119,6 +119,34 @@ async def test_a_poll_over_http2_that_may_not_go_is_not_sent(authority: Authorit
     assert server.connections == 1
 
 
+async def test_dropped_connections_are_not_used_again_and_those_in_use_stay(tmp_path: Path) -> None:
+    """
+    The next call opens a new connection; an answer that is being read is read to its end.
+    """
+    async with http_server(reply(b"x" * 1000)) as server, transport_to(server, tmp_path) as transport:
+        await call(transport, create(server))
+        async with transport.send(poll(server), timeout=5) as answer:
+            await transport.drop_idle()
+            assert await answer.read() == b"x" * 1000
+        assert server.connections == 2
+        await call(transport, create(server))
+        await call(transport, poll(server))
+    assert (len(server.requests), server.connections) == (4, 3)
+
+
+async def test_a_dropped_http2_connection_is_opened_anew(authority: Authority) -> None:
+    """
+    Polls after the drop go over a second connection, which they share.
+    """
+    async with h2_server(authority.server("api.example.com")) as server:
+        async with tls_transport(server.port, authority) as transport:
+            await call(transport, HttpRequest(method="GET", url=API))
+            await transport.drop_idle()
+            for _ in range(2):
+                await call(transport, HttpRequest(method="GET", url=API))
+    assert (len(server.requests), server.connections) == (3, 2)
+
+
 async def test_a_form_streams_its_files_with_a_length_told_before(tmp_path: Path) -> None:
     """
     A form arrives as valid multipart, its names escaped, its file intact and its length told.

@@ -4,7 +4,7 @@ What the scheduler needs from the world, as protocols; `assemble.py` says which 
 A port says what the scheduler needs, not what a database or a socket can do.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -779,7 +779,7 @@ class Pricing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPlan:
     """
-    One account as the scheduler knows it.
+    One account as the scheduler knows it. `drop_idle` closes its transport's connections that no call uses.
     """
 
     name: str
@@ -789,3 +789,4 @@ class AccountPlan:
     downloader: Downloader
     window: WindowSetting = WindowSetting()
     prices: Mapping[str, Pricing] = field(default_factory=dict)
+    drop_idle: Callable[[], Awaitable[None]] | None = None

@@ -15,6 +15,7 @@ from vidrelay.core.pace import backoff
 from vidrelay.core.ports import Files
 from vidrelay.core.task import State, Task
 from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.converse import CREATE_SECONDS
 from vidrelay.scheduler.line import WindowKey, window_key
 from vidrelay.scheduler.step import Stepper
 from vidrelay.scheduler.tools import Tools
@@ -27,10 +28,21 @@ MAX_STEPS = 128
 """How many steps run at once; more tasks than that wait their turn for a moment."""
 
 LONGEST_SLEEP_SECONDS = 30.0
+ALERT_SECONDS = 5.0
+"""How soon a sleep of the machine is noticed while tasks are under way."""
+
 CLOCK_JUMP_SECONDS = 20.0
+AWAY_SECONDS = CREATE_SECONDS
+"""After such a jump forward no call of before is answered any more: the other end has long given it up."""
+
+LAST_WORD_SECONDS = 10.0
+"""How long a create call of before is waited for all the same: what has arrived must be read, and if the clock was only
+set, it is answered as ever."""
+
 TROUBLE_SECONDS = 1.0
 TOLD_IN_LINE = 50
 TURN_SECONDS = 1.0
+LEAST_WAIT_SECONDS = 0.001
 FOREVER = float("inf")
 
 
@@ -63,6 +75,7 @@ class Loop:
         self.unusable: DatabaseUnusable | None = None
         self._seen = self._clock.now(), self._clock.monotonic()
         self._steps: dict[str, asyncio.Task[None]] = {}
+        self._late: dict[str, tuple[asyncio.Task[None], float]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
 
     def wake(self, task_id: str | None = None) -> None:
@@ -100,7 +113,9 @@ class Loop:
                     await self._clock.sleep(TROUBLE_SECONDS)
 
     async def _turn(self, group: asyncio.TaskGroup) -> None:
-        self._notice_jump()
+        if self._notice_jump() > AWAY_SECONDS:
+            await self._come_back()
+        self._break_off_late()
         for account in self._accounts.values():
             await self._tools.mend_pauses(account)
         if await self._places_agree():
@@ -262,6 +277,9 @@ class Loop:
             track.busy = False
             if track.again:
                 track.again, delay = False, 0.0
+            if delay:
+                # The rest of a wait that rounding left over would not move the clock, and the step would run in circles.
+                delay = max(delay, LEAST_WAIT_SECONDS)
             track.due = FOREVER if delay is None else self._clock.monotonic() + delay
         self._wake.set()
 
@@ -270,7 +288,8 @@ class Loop:
         How long nothing is due, as far as can be told now.
         """
         now = self._clock.monotonic()
-        waits = [LONGEST_SLEEP_SECONDS]
+        waits = [ALERT_SECONDS if self._roster.active() else LONGEST_SLEEP_SECONDS]
+        waits += [at - now for _, at in self._late.values()]
         if len(self._steps) < MAX_STEPS:
             waits += [track.due - now for _, track in self._roster.active() if not track.busy]
         for key in self._roster.line.windows():
@@ -285,16 +304,46 @@ class Loop:
 
     # Time
 
-    def _notice_jump(self) -> None:
+    def _notice_jump(self) -> float:
         """
         After a sleep of the machine or an adjusted clock, ask for every running task at once, spread over two seconds.
+        Returns the seconds by which the wall clock is ahead of what was expected.
         """
         (wall, before), now, monotonic = self._seen, self._clock.now(), self._clock.monotonic()
-        if abs((now - wall).total_seconds() - (monotonic - before)) > CLOCK_JUMP_SECONDS:
+        ahead = (now - wall).total_seconds() - (monotonic - before)
+        if abs(ahead) > CLOCK_JUMP_SECONDS:
             logger.warning("clock.jumped from=%s to=%s", wall, now)
             for _, track in self._roster.active():
                 track.due = min(track.due, monotonic + 2.0 * self._chance())
         self._seen = now, monotonic
+        return ahead
+
+    async def _come_back(self) -> None:
+        """
+        After a long sleep of the machine: break off what waits for answers that cannot come, and drop the connections.
+
+        A create is given a moment more, and then it is lost.
+        """
+        broken = []
+        for task_id, step in tuple(self._steps.items()):
+            task = self._roster.get_live(task_id)
+            if task is not None and task.state is State.SUBMITTING:
+                self._late[task_id] = step, self._clock.monotonic() + LAST_WORD_SECONDS
+            else:
+                step.cancel()
+                broken.append(step)
+        if broken:
+            await asyncio.wait(broken)
+        for account in self._accounts.values():
+            if account.plan.drop_idle is not None:
+                await account.plan.drop_idle()
+
+    def _break_off_late(self) -> None:
+        now = self._clock.monotonic()
+        for task_id, (step, at) in tuple(self._late.items()):
+            if step.done() or at <= now:
+                step.cancel()
+                del self._late[task_id]
 
 
 def at_start(task: Task, track: Track, *, monotonic: float, chance: float) -> None:

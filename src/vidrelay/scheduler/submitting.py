@@ -50,9 +50,11 @@ class Submitter:
                 return await _unbroken(self._hold_back(task))
             outcome = self._without_answer(trouble, sending)
         except asyncio.CancelledError:
-            # The relay is being ended in the middle of a create: what is known is saved before that.
+            # The relay is being ended, or its machine slept, in the middle of it: what is known is saved before that.
             if sending.create_begun:
-                await _unbroken(self._lose(task, track, account, "the relay was ended during the create call"))
+                await _unbroken(self._lose(task, track, account, "the create call was broken off on this side"))
+            else:
+                await _unbroken(self._hold_back(task, "the create call was broken off before it was sent"))
             raise
         except Exception:
             logger.exception("submit.failed task=%s", task.id)
@@ -64,11 +66,11 @@ class Submitter:
     def _held(self, account: Account, *, creates: bool) -> float:
         return account.held(creates=creates, monotonic=self._tools.clock.monotonic())
 
-    async def _hold_back(self, task: Task) -> Delay:
+    async def _hold_back(self, task: Task, detail: str = "the account rests") -> Delay:
         """
-        The account came to rest after the task had got its place: nothing was sent, and it waits in line for the end.
+        Nothing was sent for the task after it had got its place, since the account came to rest, say: it waits in line.
         """
-        await self._tools.saver.try_save(task, Deferred(detail="the account rests"))
+        await self._tools.saver.try_save(task, Deferred(detail=detail))
         return None
 
     def _without_answer(self, trouble: TransportError, sending: Sending) -> SubmitOutcome:

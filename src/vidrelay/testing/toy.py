@@ -133,6 +133,7 @@ class ToyProvider:
         self.tells_eta = False
         self.download_seconds = 0.0
         self.closed = False
+        self.dropped = 0
 
     def arm(self, kind: str, *faults: int | str | None) -> None:
         """
@@ -193,6 +194,12 @@ class ToyProvider:
         if fault == "no_id":
             reply = self._reply(request, 200, b"{}", {})
         yield reply
+
+    async def drop_idle(self) -> None:
+        """
+        Nothing is kept, so it is only counted.
+        """
+        self.dropped += 1
 
     async def aclose(self) -> None:
         """

@@ -99,6 +99,16 @@ class HttpTransport:
         """
         return self._exchange(request, timeout)
 
+    async def drop_idle(self) -> None:
+        """
+        Close the connections that no call uses: after a sleep of the machine their other ends are gone unseen.
+        """
+        for pool in tuple(self._pools.values()):
+            for connection in pool.connections:
+                if connection.is_idle():
+                    with suppress(Exception):
+                        await connection.aclose()
+
     async def aclose(self) -> None:
         """
         Close every connection.
