@@ -209,7 +209,7 @@ def test_no_number_is_taken_out_of_its_range_or_in_another_type(
     tmp_path: Path, section: str, name: str, value: str
 ) -> None:
     """
-    Neither 0 nor -1, a billion, a flag, no number at all, nor a number in quotes; the line is told. (No jitter is 0.)
+    Neither 0 nor -1, a billion, a flag, no number at all, nor a number in quotes is taken; but jitter may be 0.
     """
     if (name, value) == ("jitter", "0"):
         return

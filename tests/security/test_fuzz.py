@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from vidrelay.server.openapi import describe
+
 from .fuzz import fuzz
 from .lives import Life, pretend_provider
-from .requests import Requests
+from .requests import TARGETS, Requests
 
 pytestmark = pytest.mark.process
 
@@ -46,6 +48,15 @@ def test_an_input_is_made_from_its_seed_and_number_alone() -> None:
     one, other = Requests(3, 50_000, "vrl_x"), Requests(3, 50_000, "vrl_x")
     assert [one.make(number) for number in range(200)] == [other.make(number) for number in range(199, -1, -1)][::-1]
     assert len({one.make(number) for number in range(2000)}) > 1900
+
+
+def test_every_route_is_asked_for() -> None:
+    """
+    One that is added is among the fuzzer's targets, or this fails.
+    """
+    asked = {target.decode("latin-1").partition("?")[0] for target in TARGETS}
+    paths = describe("1")["paths"]
+    assert {path.replace("{id}", "t").replace("{name}", "sim") for path in paths} - asked == set()
 
 
 def test_no_input_shuts_the_relay_down() -> None:
