@@ -2,8 +2,11 @@
 (f) SIGKILL in each state, then a restart: every task ends right, no ghost, no second create.
 """
 
+import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx2
 import pytest
 
 pytestmark = pytest.mark.process
@@ -132,6 +135,41 @@ def test_killed_again_and_again(world):
     assert ledger["status429"] == 0
     assert len(ledger["jobs"]) == 4
     assert ledger["creates"]["received"] <= 4 + retried
+
+
+def test_a_thousand_of_one_key_over_three_kills_are_one_task(world):
+    """Who gets no answer asks again under its key, in whatever life of the relay: one task, one job, paid for once."""
+    simulator = world.simulate("--run-seconds", "1")
+    world.configure(simulator, relay='token = "keep"')
+    world.start()
+    answers = []
+
+    def ask(_):
+        while True:
+            with contextlib.suppress(httpx2.TransportError):
+                answer = own.post("/generate", json={"prompt": "a boat"}, headers={"Idempotency-Key": "k-1"})
+                if answer.status_code != 503:
+                    answers.append(answer)
+                    return
+            time.sleep(0.05)
+
+    settings = {"base_url": world.http.base_url, "headers": world.http.headers, "trust_env": False}
+    with httpx2.Client(**settings) as own, ThreadPoolExecutor(16) as threads:
+        asked = [threads.submit(ask, number) for number in range(1000)]
+        for share in (1, 300, 600):
+            world.until_true(lambda share=share: len(answers) >= share)
+            world.kill()
+            world.start()
+        for one in asked:
+            one.result()
+    assert {answer.status_code for answer in answers} <= {200, 202}
+    assert sum(answer.status_code == 202 for answer in answers) <= 1
+    assert len(answers) == 1000
+    (task_id,) = {answer.json()["taskId"] for answer in answers}
+    retried = settle_by_hand(world, simulator, [task_id])
+    ledger = simulator.ledger()
+    assert len(ledger["jobs"]) == 1
+    assert ledger["creates"]["received"] <= 1 + retried
 
 
 def settle_by_hand(world, simulator, tasks):
