@@ -241,11 +241,23 @@ async def test_what_a_provider_asks_for_after_trouble_outweighs_all_else(bench, 
         await bench.clock.advance(3)
         polls = len(bench.provider.polls_of("job-1"))
         bench.clock.jump(jump)
-        await bench.relay.resume("toy")
         await bench.clock.advance(85)
         assert len(bench.provider.polls_of("job-1")) == polls
         await bench.clock.advance(5)
         assert len(bench.provider.polls_of("job-1")) > polls
+
+
+async def test_a_person_outweighs_what_a_provider_asked_for_after_trouble(bench):
+    """Seven days for one task, which nobody can have meant, end when the user resumes the account."""
+    bench.adapter = TellingAdapter()
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.arm("poll", 503)
+        bench.provider.retry_after = "9999999"
+        await bench.clock.advance(600)
+        assert (await bench.relay.get(task.id)).state is State.RUNNING
+        await bench.relay.resume("toy")
+        await bench.until(task.id, State.DONE, within=10)
 
 
 async def test_a_look_up_waits_as_the_provider_asks_and_is_made_all_the_same(bench):

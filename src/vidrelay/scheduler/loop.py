@@ -278,7 +278,7 @@ class Loop:
             if track.again:
                 track.again, delay = False, 0.0
             if delay:
-                # The rest of a wait that rounding left over would not move the clock, and the step would run in circles.
+                # What rounding leaves of a wait would not move the clock, and the step would run in circles.
                 delay = max(delay, LEAST_WAIT_SECONDS)
             track.due = FOREVER if delay is None else self._clock.monotonic() + delay
         self._wake.set()

@@ -59,6 +59,7 @@ from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.tools import Tools
+from vidrelay.scheduler.track import NOT_HELD
 from vidrelay.scheduler.waiting import either
 
 logger = logging.getLogger(__name__)
@@ -464,7 +465,7 @@ class Relay:
 
     async def resume(self, name: str) -> AccountStatus:
         """
-        Lift an account's pause.
+        Lift an account's pause, and whatever holds single tasks of it.
 
         Raises:
             UnknownAccount: There is none of that name.
@@ -475,9 +476,10 @@ class Relay:
         account.lift()
         for scope in Scope:
             await self._book.set_pause(name, scope, None)
-        for task_id, _ in self._roster.active():
-            task = self._roster.get_live(task_id)
+        for task_id, track in self._roster.active():
+            task = self._roster.get_driven(task_id)
             if task is not None and task.account == name:
+                track.held_until = NOT_HELD
                 self._loop.wake(task_id)
         self._loop.wake()
         return self._status(account)

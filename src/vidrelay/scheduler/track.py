@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.task import RemoteState
 
+NOT_HELD = float("-inf")
 MAX_UNCHANGED_STEP = 120.0
 """The most of a gap between two polls that counts as time without a change: a sleep or a pause counts no more."""
 
@@ -24,7 +25,8 @@ class Track:
     not be delivered, so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost,
     or this life of the relay first knew of it; `looked`: how long after that it was last looked for. `unchanged`:
     seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
-    estimate. `troubles`, `missing`, `renewals`: tries in a row that did not work. `candidates`: what the last look for
+    estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when the first
+    of those came that gave no whole file. `candidates`: what the last look for
     a lost create found and could not settle.
     """
 
@@ -37,13 +39,15 @@ class Track:
     polls: int = 0
     asked_at: float = float("-inf")
     turn_at: float | None = None
-    held_until: float = float("-inf")
+    held_until: float = NOT_HELD
     ask_first: bool = False
     lost_at: float | None = None
     looked: float = 0.0
     troubles: int = 0
     missing: int = 0
     renewals: int = 0
+    bad: int = 0
+    bad_since: float = 0.0
     address_dead: bool = False
     progress: float | None = None
     queue_position: int | None = None
