@@ -2,6 +2,7 @@
 Clients reach the relay at 127.0.0.1 and nobody else, and what they say on the way is of no use to anybody.
 """
 
+import base64
 import contextlib
 import json
 import resource
@@ -112,6 +113,7 @@ def test_the_token_is_new_at_each_start(tmp_path: Path) -> None:
                 life.http.get("/health", headers={"X-Local-Token": old}).status_code == 403 for old in tokens[:-1]
             )
     assert len(set(tokens)) == 2
+    assert [len(base64.urlsafe_b64decode(token.removeprefix("vrl_") + "=")) for token in tokens] == [32, 32]
 
 
 def test_a_restart_ends_whatever_the_old_token_opened(tmp_path: Path) -> None:

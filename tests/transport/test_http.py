@@ -14,7 +14,8 @@ import pytest
 import trustme
 
 from vidrelay.core.errors import ConfigError, OutboundRefused, ReplyTooLarge, TransportError
-from vidrelay.core.messages import Form, FormFile, HttpReply, HttpRequest
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
+from vidrelay.transport import download, http
 from vidrelay.transport.gate import Gate
 from vidrelay.transport.http import HttpTransport
 
@@ -672,6 +673,16 @@ def test_a_proxy_of_another_kind_is_a_configuration_error(proxy_url: str) -> Non
     """
     with pytest.raises(ConfigError):
         HttpTransport(Gate(), asset_path=Path, user_agent="x", proxy=proxy_url)
+
+
+def test_no_part_of_a_call_waits_longer_than_the_reference_tells() -> None:
+    """
+    10 s to connect, 30 s to write, 180 s for the first byte; a connection kept for a create is at most 5 s old.
+    """
+    assert (http.CONNECT_SECONDS, http.WRITE_SECONDS, http.FIRST_BYTE_SECONDS) == (10, 30, 180)
+    assert http.KEEP_FOR_CREATES_SECONDS == 5
+    assert (API_REPLY_BYTES, LIST_REPLY_BYTES) == (4 * 1024**2, 32 * 1024**2)
+    assert (download.TOTAL_SECONDS, download.IDLE_SECONDS, download.MAX_BYTES) == (30 * 60, 30, 2 * 1024**3)
 
 
 def test_the_engine_still_tells_when_it_begins_to_send() -> None:
