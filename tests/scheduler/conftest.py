@@ -36,6 +36,7 @@ class Bench:
     clock: FakeClock
     provider: ToyProvider
     adapter: ToyAdapter = field(default_factory=ToyAdapter)
+    others: dict[str, ToyProvider] = field(default_factory=dict)
     window: int = 2
     policy: Policy = POLICY
     chance: Callable[[], float] = lambda: 0.5
@@ -52,17 +53,20 @@ class Bench:
         in_flight = InFlight()
         self.clock.busy = in_flight.busy
         store, files = in_flight.watch(self.store), in_flight.watch(LocalFiles(self.folder / "cache"))
-        plan = AccountPlan(
-            name="toy",
-            provider="toy",
-            adapter=self.adapter,
-            transport=self.provider,
-            downloader=HttpDownloader(
-                self.provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
-            ),
-            window=WindowSetting(limits={"*": self.window}),
-            drop_idle=self.provider.drop_idle,
-        )
+        plans = [
+            AccountPlan(
+                name=name,
+                provider="toy",
+                adapter=self.adapter,
+                transport=provider,
+                downloader=HttpDownloader(
+                    provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
+                ),
+                window=WindowSetting(limits={"*": self.window}),
+                drop_idle=provider.drop_idle,
+            )
+            for name, provider in {"toy": self.provider, **self.others}.items()
+        ]
         self.relay = Relay(
             store=store,
             book=store,
@@ -72,7 +76,7 @@ class Bench:
             clock=self.clock,
             chance=self.chance,
             new_id=lambda: f"id-{next(self.ids)}",
-            plans=[plan],
+            plans=plans,
             policy=self.policy,
         )
         await self.relay.load()

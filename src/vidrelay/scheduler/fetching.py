@@ -15,6 +15,8 @@ from vidrelay.scheduler.track import Track
 logger = logging.getLogger(__name__)
 
 MAX_RENEWALS = 3
+BAD_FILE_SECONDS = 1800.0
+TRIES_AT_ONE_ADDRESS = 3
 BLOCKED_HOST_SECONDS = 60.0
 
 
@@ -38,11 +40,8 @@ class Fetcher:
         except DeadAddress as dead:
             return await self._renew(task, track, dead.message)
         except BadMedia as bad:
-            track.troubles += 1
             self._tools.store.count(retries=1)
-            if track.troubles >= MAX_RENEWALS:
-                return await self._renew(task, track, bad.message)
-            return self._tools.backoff(track.troubles, least=1.0)
+            return await self._bad(task, track, bad.message)
         except OutboundRefused as refused:
             await self._hold(task, refused)
             return BLOCKED_HOST_SECONDS
@@ -88,11 +87,27 @@ class Fetcher:
         track.address_dead = True
         if track.renewals <= MAX_RENEWALS:
             return self._tools.backoff(track.renewals, least=1.0)
+        return await self._lose(task, f"could not be fetched from {MAX_RENEWALS} fresh addresses: {detail}")
+
+    async def _bad(self, task: Task, track: Track, detail: str) -> Delay:
+        """
+        What came is no whole file: some server's page of apology, perhaps, which is gone in a while. It is asked for
+        again, now and then at a fresh address; what never becomes a file ends the task.
+        """
+        now = self._tools.clock.monotonic()
+        track.bad_since = now if track.bad == 0 else track.bad_since
+        track.bad += 1
+        if now - track.bad_since >= BAD_FILE_SECONDS:
+            return await self._lose(task, f"was no whole file for {BAD_FILE_SECONDS / 60:.0f} minutes: {detail}")
+        track.address_dead = track.bad % TRIES_AT_ONE_ADDRESS == 0
+        return self._tools.backoff(track.bad, least=1.0)
+
+    async def _lose(self, task: Task, detail: str) -> Delay:
         problem = Problem(
             code="result_lost",
             title="The result could not be fetched",
-            detail=f"The provider finished the task ({task.remote_id}), so it was probably charged, but its file could "
-            f"not be fetched from {MAX_RENEWALS} fresh addresses: {detail}",
+            detail=f"The provider finished the task ({task.remote_id}), so it was probably charged, but its file "
+            f"{detail}",
         )
         await self._tools.saver.try_save(task, Vanished(problem=problem))
         return None

@@ -190,7 +190,7 @@ class ToyProvider:
         if fault == "lost_after":
             raise TransportError("the connection was closed without an answer", maybe_sent=True)
         if fault == "html":
-            reply = self._reply(request, 200, b"<html>", {})
+            reply = self._reply(request, 200, b"<html>", {"content-length": "6"})
         if fault == "no_id":
             reply = self._reply(request, 200, b"{}", {})
         yield reply

@@ -1,0 +1,118 @@
+"""
+Troubles that last, that come in crowds, or that are one account's alone.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from vidrelay.core.task import Request, State
+from vidrelay.testing.toy import ToyAdapter, ToyProvider
+
+
+class Endless:
+    """
+    A trouble that every call meets.
+    """
+
+    def __init__(self, fault) -> None:
+        self.fault = fault
+
+    def popleft(self):
+        """The next is the same."""
+        return self.fault
+
+
+class ForgetfulAdapter(ToyAdapter):
+    """
+    An adapter whose provider tells an id that it has told before.
+    """
+
+    told = None
+
+    def submit(self, task):
+        """One call."""
+        outcome = yield from super().submit(task)
+        return replace(outcome, remote_id=self.told or outcome.remote_id)
+
+
+@pytest.mark.parametrize("fault", [500, 503, 429, 408, "lost_before", "html", "unsent"])
+async def test_a_downloads_trouble_never_fails_a_paid_task(bench, fault):
+    """Whatever goes wrong while fetching is fetched again, for many minutes; nothing is published that is not whole."""
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(5)
+        bench.provider.faults["download"] = Endless(fault)
+        await bench.until(task.id, State.DOWNLOADING)
+        await bench.clock.advance(900)
+        assert (await bench.relay.get(task.id)).state is State.DOWNLOADING
+        assert list(bench.folder.rglob("*.mp4")) == []
+        del bench.provider.faults["download"]
+        await bench.until(task.id, State.DONE, within=90)
+    assert len(bench.provider.creates) == 1
+
+
+async def test_a_result_that_never_becomes_a_file_says_what_was_paid(bench):
+    """Half an hour of pages instead of a clip, at several addresses: failed, with the remote job's name."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.faults["download"] = Endless("html")
+        failed = await bench.until(task.id, State.FAILED, within=2000)
+    assert failed.error.code == "result_lost"
+    assert "job-1" in failed.error.detail
+    addresses = {path for _, _, path in bench.provider.calls if path.startswith("/files/")}
+    assert len(addresses) > 3
+
+
+async def test_a_dead_addresss_renewals_are_spaced(bench):
+    """Between the askings for a fresh address there is a second at least, and there are three at the most."""
+    bench.provider.dead_addresses.update(f"/files/job-1/{number}" for number in range(20))
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.FAILED)
+    fetched = [at for at, _, path in bench.provider.calls if path.startswith("/files/")]
+    assert len(fetched) == 4
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(fetched))
+
+
+async def test_a_remote_id_that_is_another_tasks_leaves_the_second_uncertain(bench):
+    """One provider, one id given twice: the first task keeps it, the second is not paid for again by itself."""
+    bench.adapter = ForgetfulAdapter()
+    async with bench.running():
+        first = await bench.submit("one")
+        bench.adapter.told = "job-1"
+        second = await bench.submit("two")
+        lost = await bench.relay.get(second.id)
+        assert (lost.state, lost.remote_id) == (State.UNCERTAIN, None)
+        await bench.until(first.id, State.DONE)
+        await bench.clock.advance(900)
+        assert (await bench.relay.get(second.id)).state is State.UNCERTAIN
+    assert len(bench.provider.creates) == 2
+
+
+@pytest.mark.parametrize("fault", [401, 402])
+async def test_a_thousand_tasks_without_a_good_key_cost_three_calls_in_ten_minutes(bench, fault):
+    """However many queue, and however many places there are."""
+    bench.window = 1000
+    bench.provider.arm("create", *[fault] * 50)
+    async with bench.running():
+        for number in range(1000):
+            await bench.relay.submit(Request(prompt=f"clip {number}"))
+        await bench.clock.advance(600)
+        assert len(bench.relay.live()) == 1000
+    assert 1 <= len(bench.provider.calls) <= 3
+
+
+@pytest.mark.parametrize("fault", [401, 402, 429])
+async def test_a_rest_is_one_accounts_alone(bench, fault):
+    """Another account's tasks go on meanwhile."""
+    bench.others["other"] = other = ToyProvider(bench.clock)
+    bench.provider.retry_after = "600"
+    bench.provider.arm("create", fault)
+    async with bench.running():
+        resting = await bench.submit("one")
+        going = await bench.submit("two", account="other")
+        await bench.until(going.id, State.DONE, within=60)
+        assert (await bench.relay.get(resting.id)).state is State.QUEUED
+    assert (len(bench.provider.creates), len(other.creates)) == (1, 1)
