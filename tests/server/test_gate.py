@@ -491,9 +491,8 @@ async def test_every_answer_carries_the_security_headers_and_no_server_name(serv
     served.relay.make()
     served.relay.finish("t1")
     for method, path in ROUTES:
-        if "events" in path:
-            continue
-        answer = await served.client.request(method, path)
+        async with served.client.stream(method, path) as answer:
+            pass
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["referrer-policy"] == "no-referrer"
