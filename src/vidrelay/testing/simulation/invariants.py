@@ -38,6 +38,9 @@ A_MOMENT = 1e-6
 UNSEEN_SECONDS = 30.0
 """A clock set so shortly before a life's end may not have been noticed by it."""
 
+POLL_SPACING = 0.5
+"""Seconds between two status requests of a customer, at the least."""
+
 PLACE_SLACK = 20.0
 """So much earlier a place may be given back than a job can run: what the relay lets its two clocks differ by."""
 
@@ -118,6 +121,7 @@ class Invariants:
         self._seen_creates = 0
         self._seen_polls = 0
         self._polled: dict[tuple[int, str], float] = {}
+        self._asked: dict[tuple[int, str], float] = {}
         self._rests: dict[tuple[int, str], float] = {}
         self._looked: dict[str, tuple[int, int]] = {}
         self._held_since: dict[str, float] = {}
@@ -208,6 +212,18 @@ class Invariants:
         left = 0.0 if until is None else until - self._ground.loop.time()
         if left > A_MOMENT and kind != "limits":
             self.complain(15, f"a {kind} call of {key} began {left:.3f} s before the time it was told")
+        if kind in ("poll", "find"):
+            self._invariant_15_rate(life, key)
+
+    def _invariant_15_rate(self, life: int, key: str) -> None:
+        """
+        A customer's status requests leave at most twice a second.
+        """
+        now = self._ground.loop.time()
+        before = self._asked.get((life, key))
+        self._asked[life, key] = now
+        if before is not None and now - before < POLL_SPACING - A_MOMENT:
+            self.complain(15, f"{key} was asked again after {now - before:.3f} s")
 
     def sends(self, create: Create) -> None:
         """
