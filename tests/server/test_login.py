@@ -220,6 +220,50 @@ async def test_a_code_that_comes_twice_ends_the_login_it_made(browser):
     assert (await browser.call("GET", "/health"))[0] == 200
 
 
+async def streaming(browser: Browser) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """
+    An event stream that the browser's cookie has opened.
+    """
+    reader, writer = await asyncio.open_connection("127.0.0.1", browser.served.port)
+    head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{browser.served.port}\r\nCookie: {browser.cookie.decode()}\r\n\r\n"
+    writer.write(head.encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    return reader, writer
+
+
+async def test_a_login_that_ends_takes_its_streams_with_it(browser):
+    """
+    Who came in by an overheard code does not go on reading after it was used again; other streams go on.
+    """
+    code = await new_code(browser.served)
+    other = Browser(browser.served)
+    assert await other.enter(code) == 200
+    (ended, closing), (going_on, open_still) = await streaming(other), await streaming(browser)
+    assert await Browser(browser.served).enter(code) == 403
+    async with asyncio.timeout(1):
+        assert (await ended.readuntil(b"0\r\n\r\n")).endswith(b"0\r\n\r\n")
+    browser.served.relay.make()
+    async with asyncio.timeout(1):
+        await going_on.readuntil(b"event: task")
+    closing.close()
+    open_still.close()
+
+
+async def test_a_stream_ends_with_its_logins_time(browser):
+    """
+    Not before its twelve hours are over, and then at once.
+    """
+    reader, writer = await streaming(browser)
+    await browser.served.clock.advance(LOGIN_SECONDS - 1)
+    browser.served.relay.make()
+    async with asyncio.timeout(1):
+        await reader.readuntil(b"event: task")
+    await browser.served.clock.advance(1)
+    async with asyncio.timeout(1):
+        await reader.readuntil(b"0\r\n\r\n")
+    writer.close()
+
+
 async def test_a_code_is_good_for_a_minute(served):
     """
     After its seconds neither the link nor the code is taken.
@@ -419,11 +463,11 @@ def test_a_new_token_ends_every_login_and_code() -> None:
     logins = Logins(lambda: tokens[-1], FakeClock(), cookie_name="c")
     code, cookie_and_key = logins.issue(), logins.enter(logins.issue())
     cookie = b"c=" + cookie_and_key[0].encode()
-    assert logins.admits(cookie, key=cookie_and_key[1].encode(), effect=True)
+    assert logins.admitted(cookie, key=cookie_and_key[1].encode(), effect=True)
     tokens.append("two")
     assert not logins.is_live(code)
     assert logins.enter(code) is None
-    assert not logins.admits(cookie, key=cookie_and_key[1].encode(), effect=False)
+    assert not logins.admitted(cookie, key=cookie_and_key[1].encode(), effect=False)
 
 
 def test_codes_and_logins_are_bounded_and_the_newest_are_kept() -> None:
@@ -434,5 +478,5 @@ def test_codes_and_logins_are_bounded_and_the_newest_are_kept() -> None:
     codes = [logins.issue() for _ in range(MAX_CODES + 3)]
     assert [logins.is_live(code) for code in codes] == [False] * 3 + [True] * MAX_CODES
     cookies = [b"c=" + logins.enter(logins.issue())[0].encode() for _ in range(MAX_LOGINS + 3)]
-    admitted = [logins.admits(cookie, key=None, effect=False) for cookie in cookies]
+    admitted = [logins.admitted(cookie, key=None, effect=False) is not None for cookie in cookies]
     assert admitted == [False] * 3 + [True] * MAX_LOGINS

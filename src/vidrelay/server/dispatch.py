@@ -20,7 +20,7 @@ from vidrelay.server.errors import FORBIDDEN, ClientGone, Refusal, problem_answe
 logger = logging.getLogger(__name__)
 
 BY_LOGIN = "vidrelay.by_login"
-"""The gate's mark in the scope of a call that a browser's login lets in."""
+"""Where the gate puts the login, in the scope of a call that one lets in."""
 
 MAX_OPEN_BYTES = 4 * 1024
 """How much of a body is read of one who has shown nothing yet."""

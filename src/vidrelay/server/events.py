@@ -18,7 +18,7 @@ from vidrelay.core.task import Task
 from vidrelay.scheduler.face import Announcement, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode
 from vidrelay.server.api import TaskCalls, task_id
-from vidrelay.server.dispatch import Call
+from vidrelay.server.dispatch import BY_LOGIN, Call
 from vidrelay.server.running import hang_up, run_until
 
 logger = logging.getLogger(__name__)
@@ -115,12 +115,15 @@ class _Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """
-        Stream until the task ends, the client leaves, it falls too far behind, or the relay stops.
+        Stream until the task ends, the client leaves, it falls too far behind, its login ends, or the relay stops.
         """
         await send({"type": "http.response.start", "status": 200, "headers": list(STREAM_HEADERS)})
         if scope["method"] != "HEAD":
             try:
-                await run_until(self._write(send), hang_up(receive), self._stopping.wait(), self._beat(send))
+                enders = [hang_up(receive), self._stopping.wait(), self._beat(send)]
+                if (login := scope.get(BY_LOGIN)) is not None:
+                    enders += [login.over.wait(), self._clock.sleep(login.until - self._clock.monotonic())]
+                await run_until(self._write(send), *enders)
             except VidrelayError as exc:
                 # The client connects again and goes on where it was.
                 logger.warning("events.cut code=%s", exc.code)

@@ -95,8 +95,9 @@ class Gate:
         cookies = seen.get(b"cookie")
         if cookies is None or not _is_same_origin(seen):
             return False
-        scope[BY_LOGIN] = True
-        return self._logins.admits(cookies, key=seen.get(PAGE_KEY), effect=scope["method"] not in _LOOKING)
+        login = self._logins.admitted(cookies, key=seen.get(PAGE_KEY), effect=scope["method"] not in _LOOKING)
+        scope[BY_LOGIN] = login
+        return login is not None
 
     def _knows_token(self, seen: Mapping[bytes, bytes]) -> bool:
         """

@@ -7,12 +7,13 @@ storage. The cookie alone lets look: browsers send it to every port of this mach
 proves too little. Whatever has an effect needs the key as well, which no other page can read.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
@@ -42,16 +43,19 @@ def code_of(query: bytes) -> str | None:
     return found[1].decode() if found else None
 
 
-@dataclass(slots=True)
-class _Login:
+@dataclass(slots=True, eq=False)
+class Login:
     """
     One browser that came in: the digests of its secrets, and until when they are good, on the monotonic clock.
+
+    `over` is set where it ends before that, so that what it still reads ends with it.
     """
 
     code: bytes
     cookie: bytes
     key: bytes
     until: float
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
@@ -67,7 +71,7 @@ class Logins:
     clock: Clock
     cookie_name: str
     _codes: dict[bytes, float] = field(default_factory=dict)
-    _logins: list[_Login] = field(default_factory=list)
+    _logins: list[Login] = field(default_factory=list)
 
     def issue(self) -> str:
         """
@@ -96,18 +100,19 @@ class Logins:
         """
         self._forget_old()
         digest = self._digest(code)
-        self._logins = [login for login in self._logins if not hmac.compare_digest(login.code, digest)]
+        self._end(login for login in self._logins if hmac.compare_digest(login.code, digest))
         if self._codes.pop(digest, None) is None:
             return None
         cookie, key = secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         until = self.clock.monotonic() + LOGIN_SECONDS
-        self._logins = self._logins[1 - MAX_LOGINS :]
-        self._logins.append(_Login(digest, self._digest(cookie), self._digest(key), until))
+        self._end(self._logins[: 1 - MAX_LOGINS])
+        self._logins.append(Login(digest, self._digest(cookie), self._digest(key), until))
         return cookie, key
 
-    def admits(self, cookies: bytes, *, key: bytes | None, effect: bool) -> bool:
+    def admitted(self, cookies: bytes, *, key: bytes | None, effect: bool) -> Login | None:
         """
-        Whether a call with these cookies (the header) may pass; one with an effect needs its login's page key too.
+        The login by which a call with these cookies (the header) may pass, None where it may not; one with an effect
+        needs its login's page key too.
         """
         self._forget_old()
         for cookie in cookies.split(b";"):
@@ -116,8 +121,9 @@ class Logins:
                 digest = self._digest(value)
                 for login in self._logins:
                     if hmac.compare_digest(login.cookie, digest):
-                        return not effect or (key is not None and hmac.compare_digest(login.key, self._digest(key)))
-        return False
+                        may = not effect or (key is not None and hmac.compare_digest(login.key, self._digest(key)))
+                        return login if may else None
+        return None
 
     def _digest(self, secret: str | bytes) -> bytes:
         given = secret if isinstance(secret, bytes) else secret.encode()
@@ -126,7 +132,12 @@ class Logins:
     def _forget_old(self) -> None:
         now = self.clock.monotonic()
         self._codes = {code: until for code, until in self._codes.items() if until > now}
-        self._logins = [login for login in self._logins if login.until > now]
+        self._end(login for login in self._logins if login.until <= now)
+
+    def _end(self, logins: Iterable[Login]) -> None:
+        for login in list(logins):
+            self._logins.remove(login)
+            login.over.set()
 
 
 SCRIPT = """
