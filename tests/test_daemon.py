@@ -195,6 +195,18 @@ def test_a_keep_file_that_no_relay_wrote_is_passed_over(tmp_path: Path, text: st
     assert read_kept(tmp_path) is None
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o602])
+def test_a_keep_file_that_others_may_read_or_write_is_passed_over(tmp_path: Path, mode: int) -> None:
+    """
+    Who could read it knows the token, and who could write it chose it.
+    """
+    write_kept(tmp_path, Kept(token=TOKEN, port=61000))
+    assert read_kept(tmp_path) is not None
+    (tmp_path / "keep.json").chmod(mode)
+    assert read_kept(tmp_path) is None
+
+
 def test_drafts_of_a_killed_relay_are_cleared_and_nothing_else(tmp_path: Path) -> None:
     """
     Unfinished drafts of our own files go, and files of any other name stay.

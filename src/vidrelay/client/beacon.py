@@ -55,7 +55,7 @@ def read_beacon(state_dir: Path) -> Beacon | None:
     except OSError:
         return None
     try:
-        if not _ours(os.fstat(descriptor)):
+        if not is_ours(os.fstat(descriptor)):
             return None
         data = os.read(descriptor, MAX_BYTES + 1)
     except OSError:
@@ -65,7 +65,10 @@ def read_beacon(state_dir: Path) -> Beacon | None:
     return _parse(data)
 
 
-def _ours(facts: os.stat_result) -> bool:
+def is_ours(facts: os.stat_result) -> bool:
+    """
+    Whether an open file is a small one that only this user can have written, and only this user can read.
+    """
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
         return False
     if not hasattr(os, "getuid"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from vidrelay.client.beacon import write_private
+from vidrelay.client.beacon import is_ours, write_private
 from vidrelay.core.errors import RelayUnavailable
 from vidrelay.core.proof import is_token
 
@@ -156,7 +156,8 @@ def read_kept(state_dir: Path) -> Kept | None:
     except OSError:
         return None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        # Before the directory was closed to others, somebody may have put a token there that they know.
+        if not is_ours(os.fstat(descriptor)):
             return None
         told: Any = json.loads(os.read(descriptor, 4096).decode())
     except (OSError, ValueError, RecursionError):
