@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from vidrelay.core.errors import DatabaseUnusable, DiskFull, StoreError
 from vidrelay.core.pace import backoff
@@ -74,8 +75,8 @@ class Loop:
         self._stopping = False
         self.unusable: DatabaseUnusable | None = None
         self._seen = self._clock.now(), self._clock.monotonic()
-        self._steps: dict[str, asyncio.Task[None]] = {}
-        self._late: dict[str, tuple[asyncio.Task[None], float]] = {}
+        self._steps: dict[str, asyncio.Task[float | None]] = {}
+        self._late: dict[str, tuple[asyncio.Task[float | None], float]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
 
     def wake(self, task_id: str | None = None) -> None:
@@ -122,7 +123,9 @@ class Loop:
             await self._fill_windows()
         for task_id, track in self._due():
             track.busy = True
-            self._steps[task_id] = group.create_task(self._guarded(task_id))
+            step = self._steps[task_id] = group.create_task(self._guarded(task_id))
+            # Not at the end of the step itself: one that is broken off before it began has no such end.
+            step.add_done_callback(partial(self._over, task_id))
         await either(self._wake, self._idle_seconds(), self._clock)
 
     def stop(self) -> None:
@@ -248,21 +251,26 @@ class Loop:
         due = [(task_id, track) for task_id, track in self._roster.active() if not track.busy and track.due <= now]
         return sorted(due, key=lambda entry: entry[1].due)[: max(0, room)]
 
-    async def _guarded(self, task_id: str) -> None:
-        delay: float | None = 0.0
+    async def _guarded(self, task_id: str) -> float | None:
+        """
+        One step; returns the seconds until the next, None for no more.
+        """
         try:
-            delay = await self._run_step(task_id)
+            return await self._run_step(task_id)
         except DatabaseUnusable as problem:
             self.fail(problem)
+            return None
         except Exception:
             logger.exception("step.failed task=%s", task_id)
             track = self._roster.track(task_id)
-            if track is not None:
-                track.troubles += 1
-                delay = max(1.0, backoff(tries=track.troubles, chance=self._chance()))
-        finally:
-            self._steps.pop(task_id, None)
-            self._schedule(task_id, delay)
+            if track is None:
+                return None
+            track.troubles += 1
+            return max(1.0, backoff(tries=track.troubles, chance=self._chance()))
+
+    def _over(self, task_id: str, step: asyncio.Task[float | None]) -> None:
+        self._steps.pop(task_id, None)
+        self._schedule(task_id, 0.0 if step.cancelled() else step.result())
 
     async def _run_step(self, task_id: str) -> float | None:
         task, track = self._roster.get_driven(task_id), self._roster.track(task_id)
