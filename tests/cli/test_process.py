@@ -213,7 +213,7 @@ def test_a_failed_task_exits_1(shell: Shell, provider: str) -> None:
     A task that the provider fails makes `generate` exit with 1 and still print the task.
     """
 
-    httpx2.post(f"{provider}/_control", json={"fail_share": 1.0}, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json={"fail_share": 1.0}, trust_env=False, verify=False).raise_for_status()
     made = shell.run("generate", "A fox", "--json")
     assert made.returncode == 1
     assert json.loads(made.stdout)["state"] == "failed"
@@ -225,7 +225,7 @@ def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provi
     """
 
     told = {"faults": ["create-drop-after", "list-error=500:always"]}
-    httpx2.post(f"{provider}/_control", json=told, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json=told, trust_env=False, verify=False).raise_for_status()
     made = shell.run("generate", "A fox", "--json")
     assert made.returncode == 4, made.stderr
     task_id = json.loads(made.stdout)["taskId"]
@@ -239,7 +239,7 @@ def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, 
     `cancel` prints the cancelled task and exits with 0; watching that task exits with 1.
     """
 
-    httpx2.post(f"{provider}/_control", json={"run_seconds": 60}, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 60}, trust_env=False, verify=False).raise_for_status()
     task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
     cancelled = shell.run("cancel", task_id, "--json")
     assert cancelled.returncode == 0
@@ -369,12 +369,12 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(shell: Shell, 
     Ctrl-C exits with 130 and says how to watch the task, which the relay finishes.
     """
     # Long enough for the key to be pressed on a slow machine, and ended from outside afterwards.
-    httpx2.post(f"{provider}/_control", json={"run_seconds": 600}, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 600}, trust_env=False, verify=False).raise_for_status()
     status, seen = on_terminal(shell, "generate", "A fox", until="━".encode(), then=b"\x03")
     assert status == 130, seen
     assert "The task goes on." in seen
     task_id = re.search(r"vidrelay watch (\S+)", seen)[1]
-    httpx2.post(f"{provider}/_control", json={"finish": True}, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json={"finish": True}, trust_env=False, verify=False).raise_for_status()
     with_patience(lambda: json.loads(shell.run("show", task_id, "--json").stdout)["state"] == "done")
 
 
@@ -408,7 +408,7 @@ def test_the_first_signal_waits_for_a_create_call_and_the_second_does_not(shell:
     """
 
     told = {"faults": ["create-slow=30", "list-error=500:always"]}
-    httpx2.post(f"{provider}/_control", json=told, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json=told, trust_env=False, verify=False).raise_for_status()
     relay = shell.serve()
     task_id = shell.run("generate", "A fox", "--no-wait").stdout.strip()
     with_patience(lambda: json.loads(shell.run("show", task_id, "--json").stdout)["state"] == "submitting")
@@ -426,7 +426,7 @@ def test_a_command_survives_the_death_of_its_relay(shell: Shell, provider: str) 
     A `generate` whose relay is killed goes on with a new relay and saves the clip.
     """
 
-    httpx2.post(f"{provider}/_control", json={"run_seconds": 8}, trust_env=False).raise_for_status()
+    httpx2.post(f"{provider}/_control", json={"run_seconds": 8}, trust_env=False, verify=False).raise_for_status()
     child = shell.start("generate", "A fox", "-o", "fox.mp4")
     with_patience(lambda: read_beacon(shell.state) is not None)
     beacon = read_beacon(shell.state)
@@ -454,7 +454,7 @@ def test_a_batch_is_made_once_however_often_it_is_run(shell: Shell, provider: st
     second = shell.run("batch", "t.csv", "-o", "out")
     assert second.returncode == 0, second.stderr
     assert second.stdout.splitlines() == ["out/fox.mp4", "out/2-a-hen.mp4", "out/3-a-fox.mp4"]
-    assert httpx2.get(f"{provider}/_ledger", trust_env=False).json()["creates"]["received"] == 2
+    assert httpx2.get(f"{provider}/_ledger", trust_env=False, verify=False).json()["creates"]["received"] == 2
 
 
 def test_no_row_of_a_batch_writes_over_anothers_file(shell: Shell, provider: str) -> None:
@@ -474,7 +474,9 @@ def test_a_batch_ends_with_its_worst_row(shell: Shell, provider: str) -> None:
     One failed row makes the batch exit with 1, the others are saved, and `--retry-failed` mends it.
     """
 
-    httpx2.post(f"{provider}/_control", json={"faults": ["create-moderation"]}, trust_env=False).raise_for_status()
+    httpx2.post(
+        f"{provider}/_control", json={"faults": ["create-moderation"]}, trust_env=False, verify=False
+    ).raise_for_status()
     (shell.folder / "t.jsonl").write_text('{"prompt": "A fox"}\n{"prompt": "A hen"}\n')
     found = shell.run("batch", "t.jsonl")
     assert found.returncode == 1, found.stderr

@@ -98,7 +98,7 @@ def simulator(folder: Path, *flags: str) -> Iterator[Simulator]:
     """
     child, port = begin("vidrelay.simulator", "--port", "0", *flags, log=folder / "simulator.log")
     try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, verify=False) as http:
             yield Simulator(http, port)
     finally:
         end(child, kill=True)
@@ -171,7 +171,9 @@ def relay(folder: Path, *, kill: bool = False, piped: bool = False, program: str
     assert port is not None
     told = json.loads((state / "relay.json").read_text())
     headers = {"X-Local-Token": told["token"]}
-    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False, timeout=70) as http:
+    with httpx2.Client(
+        base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False, verify=False, timeout=70
+    ) as http:
         running = Relay(child, http, state)
         try:
             yield running

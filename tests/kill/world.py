@@ -58,7 +58,7 @@ class Provider:
     def __enter__(self) -> Self:
         self._thread.start()
         self._ready.wait(20)
-        self.http = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False)
+        self.http = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, verify=False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -178,6 +178,7 @@ class World:
             base_url=f"http://127.0.0.1:{told['port']}",
             headers={"X-Local-Token": told["token"], "X-Vidrelay-App": "killer"},
             trust_env=False,
+            verify=False,
             timeout=60,
         )
 
@@ -286,7 +287,11 @@ class World:
         """Hear every event from now on, until the relay dies; returns once the stream is open."""
         heard = threading.Event()
         client = httpx2.Client(
-            base_url=self.http.base_url, headers=self.http.headers, trust_env=False, timeout=httpx2.Timeout(60)
+            base_url=self.http.base_url,
+            headers=self.http.headers,
+            trust_env=False,
+            verify=False,
+            timeout=httpx2.Timeout(60),
         )
         self._listener = threading.Thread(target=self._hear, args=(client, heard), daemon=True)
         self._listener.start()

@@ -75,7 +75,7 @@ class Simulator(Process):
 
     def __init__(self, folder: Path, *flags: str) -> None:
         super().__init__("vidrelay.simulator", "--port", "0", *flags, log=folder / "simulator.log")
-        self.http = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False)
+        self.http = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, verify=False)
 
     def ledger(self) -> dict[str, Any]:
         """
@@ -163,6 +163,7 @@ class World:
             base_url=f"http://127.0.0.1:{told['port']}",
             headers={"X-Local-Token": told["token"]},
             trust_env=False,
+            verify=False,
             timeout=70,
         )
 

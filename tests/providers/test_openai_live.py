@@ -58,7 +58,7 @@ class Talk:
 
 @asynccontextmanager
 async def talk(said: str = "auto", **options: Any) -> AsyncIterator[Talk]:
-    async with running_simulator(key="sk-live", **options) as simulator, httpx2.AsyncClient() as client:
+    async with running_simulator(key="sk-live", **options) as simulator, httpx2.AsyncClient(verify=False) as client:
         adapter = OpenAiAdapter(key="sk-live", base_url=simulator.base_url, dialect=said)
         yield Talk(simulator, client, adapter)
 

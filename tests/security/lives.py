@@ -54,6 +54,7 @@ class Life:
             base_url=f"http://127.0.0.1:{self.port}",
             headers={"X-Local-Token": self.token},
             trust_env=False,
+            verify=False,
             timeout=30,
             event_hooks={"response": [_shares_nothing]},
         )
@@ -107,7 +108,9 @@ class Life:
         The status that a call with these headers, and no others of ours, is answered with.
         """
         told = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx2.get(f"http://127.0.0.1:{self.port}{path}", headers=told, trust_env=False).status_code
+        return httpx2.get(
+            f"http://127.0.0.1:{self.port}{path}", headers=told, trust_env=False, verify=False
+        ).status_code
 
     def rss_bytes(self) -> int:
         """

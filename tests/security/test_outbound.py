@@ -53,7 +53,7 @@ def ledger(port: int) -> dict[str, Any]:
     """
     What the pretend provider saw.
     """
-    return httpx2.get(f"http://127.0.0.1:{port}/_ledger", trust_env=False).json()
+    return httpx2.get(f"http://127.0.0.1:{port}/_ledger", trust_env=False, verify=False).json()
 
 
 def test_no_variable_and_no_file_that_lies_about_leads_a_call_elsewhere(
@@ -239,7 +239,9 @@ def test_every_kind_of_call_says_truthfully_who_makes_it(tmp_path: Path) -> None
     with pretend_provider(tmp_path, "--run-seconds", "0.5", "--dialect", "vllm-omni") as port:
         faults = {"faults": ["create-drop-after"]}
         with Life(tmp_path, account("main", port)) as life:
-            httpx2.post(f"http://127.0.0.1:{port}/_control", json=faults, trust_env=False).raise_for_status()
+            httpx2.post(
+                f"http://127.0.0.1:{port}/_control", json=faults, trust_env=False, verify=False
+            ).raise_for_status()
             lost, kept, stopped = (
                 life.http.post("/generate", json={"prompt": f"fox {n}", "account": "main"}).json() for n in range(3)
             )

@@ -17,7 +17,10 @@ from vidrelay.testing.simulator import RunningSimulator, running_simulator
 
 @asynccontextmanager
 async def talking(**options: Any) -> AsyncIterator[tuple[httpx2.AsyncClient, RunningSimulator]]:
-    async with running_simulator(**options) as simulator, httpx2.AsyncClient(base_url=simulator.base_url) as client:
+    async with (
+        running_simulator(**options) as simulator,
+        httpx2.AsyncClient(base_url=simulator.base_url, verify=False) as client,
+    ):
         yield client, simulator
 
 
