@@ -16,7 +16,6 @@ from vidrelay.core.lifecycle import (
 from vidrelay.core.ports import Admission, How, TwinRule
 from vidrelay.core.task import Task
 from vidrelay.providers.openai.adapter import OpenAiAdapter
-from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.submitting import Submitter
 from vidrelay.store import changes, rows
@@ -58,8 +57,8 @@ def blind_retry() -> None:
     """A create whose answer was lost is sent again."""
 
     @around(Submitter, "_lose")
-    async def _(original: Any, self: Submitter, task: Task, account: Account, detail: str) -> None:
-        await self._tools.saver.try_save(task, Deferred(detail=detail))
+    async def _(original: Any, self: Submitter, task: Task, *rest: Any) -> None:
+        await self._tools.saver.try_save(task, Deferred(detail=rest[-1]))
 
 
 @bug("tests/scheduler/test_restart.py::test_a_create_that_an_earlier_life_was_at_is_not_sent_by_this_one")
@@ -67,7 +66,7 @@ def resend_after_a_crash() -> None:
     """A create that was under way when the relay died is sent again at the next start."""
 
     @around(Submitter, "settle")
-    async def _(original: Any, self: Submitter, task: Task, account: Account) -> None:
+    async def _(original: Any, self: Submitter, task: Task, *rest: Any) -> None:
         await self._tools.saver.try_save(task, Deferred(detail="the relay was restarted"))
 
 

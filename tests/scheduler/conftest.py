@@ -37,9 +37,10 @@ class Bench:
     provider: ToyProvider
     adapter: ToyAdapter = field(default_factory=ToyAdapter)
     others: dict[str, ToyProvider] = field(default_factory=dict)
-    window: int = 2
+    window: int | None = 2
     policy: Policy = POLICY
     chance: Callable[[], float] = lambda: 0.5
+    wrap: Callable[[Any], Any] = lambda port: port
     relay: Relay = field(init=False)
     store: SqliteStore = field(init=False)
     ids: Any = field(default_factory=lambda: itertools.count(1))
@@ -52,7 +53,8 @@ class Bench:
         self.store = await SqliteStore.open(self.folder / "relay.db")
         in_flight = InFlight()
         self.clock.busy = in_flight.busy
-        store, files = in_flight.watch(self.store), in_flight.watch(LocalFiles(self.folder / "cache"))
+        store = self.wrap(in_flight.watch(self.store))
+        files = self.wrap(in_flight.watch(LocalFiles(self.folder / "cache")))
         plans = [
             AccountPlan(
                 name=name,
@@ -62,7 +64,7 @@ class Bench:
                 downloader=HttpDownloader(
                     provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
                 ),
-                window=WindowSetting(limits={"*": self.window}),
+                window=WindowSetting(limits={"*": self.window} if self.window is not None else None),
                 drop_idle=provider.drop_idle,
             )
             for name, provider in {"toy": self.provider, **self.others}.items()

@@ -16,7 +16,6 @@ from vidrelay.core.errors import (
     TransportError,
     UnknownAccount,
     UnknownTask,
-    VidrelayError,
     WrongState,
 )
 from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
@@ -207,8 +206,8 @@ class Relay:
     async def _sweep(self) -> None:
         try:
             await self._cache.sweep()
-        except (VidrelayError, OSError):
-            # An unswept cache costs room, not tasks.
+        except Exception:
+            # Whatever it was: an unswept cache costs room, not tasks.
             logger.exception("cache.sweep_failed")
 
     async def _ask_limits(self, account: Account) -> None:
@@ -220,6 +219,9 @@ class Relay:
             account.told(await self._tools.caller.converse(account, account.plan.adapter.limits()))
         except TransportError as trouble:
             logger.warning("limits.unknown account=%s why=%s", account.name, trouble.message)
+        except Exception:
+            # A bug in an adapter, or an answer that breaks it: one place at a time is always right.
+            logger.exception("limits.failed account=%s", account.name)
         self._loop.wake()
 
     # Submitting
