@@ -56,3 +56,15 @@ def test_the_flags_of_every_command_are_at_the_top() -> None:
     """
     top = PAGE.split("## Exit statuses")[0]
     assert all(f"`{flag}" in top for flag in OF_EVERY_COMMAND)
+
+
+@pytest.mark.parametrize("name", typer.main.get_command(build()).commands)
+def test_a_command_that_is_loaded_alone_is_the_one_of_the_whole_command_line(name: str) -> None:
+    """
+    Leaving out the others, to be quick, changes nothing of the command that runs.
+    """
+    alone = typer.main.get_command(build(name)).commands
+    whole = typer.main.get_command(build()).commands[name]
+    assert list(alone) == [name]
+    told, expected = (each.get_help(typer.Context(each, info_name=name)) for each in (alone[name], whole))
+    assert told == expected

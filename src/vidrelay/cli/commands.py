@@ -3,13 +3,29 @@ The commands put together.
 """
 
 import os
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from vidrelay.cli import batch, cache, doctor, figures, making, serving, tasks
 from vidrelay.cli.terminal import Where, out
 
+_ROOMS = {
+    "serve": "serving",
+    "generate": "making",
+    "batch": "batch",
+    "tasks": "tasks",
+    "show": "tasks",
+    "watch": "tasks",
+    "cancel": "tasks",
+    "resolve": "tasks",
+    "result": "tasks",
+    "stats": "figures",
+    "cache": "cache",
+    "accounts": "figures",
+    "doctor": "doctor",
+    "simulate": "serving",
+}
 _PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
@@ -44,25 +60,20 @@ def _begin(
     context.obj = Where(state_dir=state_directory(state_dir, os.environ), config=config)
 
 
-def build() -> typer.Typer:
+def build(only: str | None = None) -> typer.Typer:
     """
     The command line.
+
+    Args:
+        only: The command that is going to run, for the others take long to load; None or no command: all of them.
     """
     app = typer.Typer(
         name="vidrelay", callback=_begin, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
     )
-    app.command()(serving.serve)
-    app.command()(making.generate)
-    app.command(name="batch")(batch.batch)
-    app.command(name="tasks")(tasks.tasks)
-    app.command()(tasks.show)
-    app.command()(tasks.watch)
-    app.command()(tasks.cancel)
-    app.command()(tasks.resolve)
-    app.command()(tasks.result)
-    app.command()(figures.stats)
-    app.add_typer(cache.build(), name="cache")
-    app.command()(figures.accounts)
-    app.command(name="doctor")(doctor.doctor)
-    app.command(context_settings=_PASSED_ON)(serving.simulate)
+    for name in [only] if only in _ROOMS else _ROOMS:
+        room = import_module(f"vidrelay.cli.{_ROOMS[name]}")
+        if name == "cache":
+            app.add_typer(room.build(), name=name)
+        else:
+            app.command(name=name, context_settings=_PASSED_ON if name == "simulate" else None)(getattr(room, name))
     return app

@@ -43,7 +43,7 @@ def main() -> int:
             return run_relay(_where(dict(zip(first[::2], first[1::2], strict=True))), flags)
         from vidrelay.cli.commands import build
 
-        build()(args=[*first, *rest], prog_name="vidrelay")
+        build(rest[0] if rest else None)(args=[*first, *rest], prog_name="vidrelay")
     except (VidrelayError, OSError) as error:
         return _told(error)
     except BaseExceptionGroup as group:
