@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim check format bench pictures clean
+.PHONY: help setup demo test sim prove check format bench pictures clean
 
 help: ## list what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ SEEDS ?= 50
 
 sim: $(STAMP) ## simulate the whole relay under every trouble on SEEDS=n seeds (50); a seed that fails says how to replay it
 	@$(BIN)/python -m vidrelay.testing.simulation --seeds $(SEEDS)
+
+prove: $(STAMP) ## the long proof, whole (an hour): seeds, kills, deliberate bugs, the disk's faults, attacks
+	@$(BIN)/python scripts/prove.py
 
 check: $(STAMP) ## what must hold before a commit: format, lint, types, import contracts
 	@$(BIN)/ruff format --check .

@@ -26,7 +26,7 @@ def main() -> int:
     for run, outcome, seconds in run_many(runs, jobs=asked.jobs):
         tally.add(run, outcome, seconds)
         if outcome.broken:
-            _say(f"seed {run.seed}: {outcome.broken[0]}\n  replay it: {run.command()}")
+            sys.stderr.write(f"seed {run.seed}: {outcome.broken[0]}\n  replay it: {run.command()}\n")
     if asked.json:
         _say(json.dumps(_figures(tally)))
     else:
