@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -153,6 +154,17 @@ class Life:
                 return task
             task = self.http.get(f"/task/{task_id}", params={"wait": 5, "seen": task["state"]}).json()
         raise AssertionError(f"{task_id} is still {task['state']}: {task['error']}")
+
+    def until_told(self, task_id: str) -> dict[str, Any]:
+        """
+        The task once it tells of trouble, whatever its state.
+        """
+        for _ in range(600):
+            task = self.http.get(f"/task/{task_id}").json()
+            if task["error"] is not None:
+                return task
+            time.sleep(0.1)
+        raise AssertionError(f"{task_id} is {task['state']} and tells of no trouble")
 
 
 def _shares_nothing(answer: httpx2.Response) -> None:

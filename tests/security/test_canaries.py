@@ -227,7 +227,7 @@ def live(relay: Life, found: dict[str, bytes]) -> None:
         assert answer.status_code == 202, answer.text
         tasks.append(answer.json()["taskId"])
         found[f"POST /generate {number}"] = answer.content
-    endings = ["done", "done", None, "failed", "failed", "uncertain", "uncertain", "failed", "downloading"]
+    endings = ["done", "done", None, "failed", "failed", "uncertain", "uncertain", "failed", "failed"]
     for task, ending in zip(tasks, endings, strict=True):
         if ending is not None:
             relay.until(task, ending)
