@@ -85,7 +85,7 @@ def str_compare_of_tokens() -> None:
 def cookie_alone_for_effects() -> None:
     """A login's cookie is enough for every call, though another port's page sends it too."""
 
-    @around(Logins, "admits")
+    @around(Logins, "admitted")
     def _(original: Any, self: Logins, cookies: bytes, **rest: Any) -> Any:
         return original(self, cookies, **(rest | {"effect": False}))
 
