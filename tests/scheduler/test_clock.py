@@ -7,7 +7,7 @@ import pytest
 from vidrelay.core.lifecycle import Absent
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.ports import Dedupe
-from vidrelay.core.task import State
+from vidrelay.core.task import Resolution, State
 from vidrelay.testing.toy import BASE, ToyAdapter
 
 YEARS = 3652 * 86_400
@@ -127,3 +127,20 @@ async def test_what_is_too_old_after_a_sleep_is_evicted_an_hour_later(bench):
         third = await bench.submit("third")
         await bench.until(third.id, State.DONE)
         assert await kept(bench) == {second.id, third.id}
+
+
+async def test_a_place_that_seemed_over_at_the_start_does_not_come_back(bench):
+    """An abandoned create of a clock ten years ahead, a start one day later, and the clock is set right."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_after")
+    bench.clock.jump(YEARS)
+    async with bench.running(kill=True):
+        lost = await bench.submit("lost")
+        await bench.until(lost.id, State.UNCERTAIN)
+        await bench.relay.resolve(lost.id, Resolution.ABANDON)
+    bench.clock.jump(86_400)
+    async with bench.running():
+        await bench.clock.advance(60)
+        bench.clock.jump(-YEARS - 86_400)
+        waiting = await bench.submit("waiting")
+        await bench.until(waiting.id, State.DONE, within=2000)

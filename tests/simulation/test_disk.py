@@ -44,3 +44,12 @@ def test_a_file_beyond_the_limit_is_cut_short(tmp_path):
         with pytest.raises(OSError, match="large"):
             file.write(b"more")
     assert path.stat().st_size == 100
+
+
+def test_what_a_kill_leaves_is_taken_whole_though_files_are_limited(tmp_path):
+    """A process that dies while its writes are cut short leaves what it had written before."""
+    disk = Disk(tmp_path, random.Random(1))
+    (disk.state / "ballast").write_bytes(bytes(1000))
+    with longest_file(100):
+        disk.picture()
+    assert (disk.state / "ballast").stat().st_size == 1000

@@ -764,12 +764,12 @@ async def test_a_place_that_outlives_its_task_is_held_until_it_is_given_back(sto
     event = Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=until)
     cancelled = await store.save(advance(task, event, task.updated_at), event, expected_version=task.version)
     now = task.updated_at + timedelta(minutes=1)
-    assert await store.outlived(now) == [cancelled]
+    assert await store.outlived() == [cancelled]
     assert await store.places(account=task.account, window=task.window, now=now) == (1, until)
     heard = []
     store.on_commit = heard.append
     await store.hold(task.id, None)
-    assert await store.outlived(now) == []
+    assert await store.outlived() == []
     assert await store.places(account=task.account, window=task.window, now=now) == (0, None)
     released = await store.get(task.id)
     assert (released.state, released.version, released.place_until) == (State.CANCELLED, cancelled.version, None)

@@ -450,9 +450,9 @@ class Store(Protocol):
         """
         ...
 
-    async def outlived(self, now: datetime) -> list[Task]:
+    async def outlived(self) -> list[Task]:
         """
-        The ended tasks that hold a place at `now`, since their remote jobs may still run.
+        The ended tasks whose places have not been given back, since their remote jobs may still run.
         """
         ...
 

@@ -145,7 +145,7 @@ class Relay:
             if name in self._accounts:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         models = set()
-        for task in await self._store.outlived(now):
+        for task in await self._store.outlived():
             self._load(task)
         for task in await self._store.live():
             self._load(task)

@@ -185,8 +185,8 @@ class EmergencyStore:
     async def live(self) -> list[Task]:
         return await self._store.live()
 
-    async def outlived(self, now: datetime) -> list[Task]:
-        return await self._store.outlived(now)
+    async def outlived(self) -> list[Task]:
+        return await self._store.outlived()
 
     async def hold(self, task_id: str, until: datetime | None) -> None:
         await self._store.hold(task_id, until)

@@ -49,11 +49,11 @@ def live(session: Session) -> list[Task]:
     return [rows.task_of(row) for row in sorted(session.rows("live"))]
 
 
-def outlived(session: Session, *, now: datetime) -> list[Task]:
+def outlived(session: Session) -> list[Task]:
     """
-    The ended tasks that hold a place.
+    The ended tasks that hold a place, or did when they were last looked at.
     """
-    return [rows.task_of(row) for row in session.rows("outlived", now=rows.to_number(now))]
+    return [rows.task_of(row) for row in session.rows("outlived")]
 
 
 def places(session: Session, *, account: str, window: str, now: datetime) -> tuple[int, datetime | None]:

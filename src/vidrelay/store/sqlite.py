@@ -113,11 +113,11 @@ class SqliteStore:
         """
         return await self._reader.run(reads.live)
 
-    async def outlived(self, now: datetime) -> list[Task]:
+    async def outlived(self) -> list[Task]:
         """
-        The ended tasks that hold a place at `now`, since their remote jobs may still run.
+        The ended tasks whose places have not been given back, since their remote jobs may still run.
         """
-        return await self._reader.run(partial(reads.outlived, now=now))
+        return await self._reader.run(reads.outlived)
 
     async def take_place(
         self, *, account: str, window: str, limit: int, submission_key: str, now: datetime

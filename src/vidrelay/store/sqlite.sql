@@ -102,8 +102,8 @@ WHERE place_until > :now AND account = :account AND "window" = :window AND state
 SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE finished_at IS NULL;
 
 -- name: outlived
--- ended tasks whose remote jobs may still run in their places
-SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE place_until > :now AND finished_at IS NOT NULL;
+-- ended tasks whose remote jobs may still run in their places; whether by now they do not, the clock may tell wrongly
+SELECT seq, event_id, joins, fixed, moving FROM tasks WHERE place_until IS NOT NULL AND finished_at IS NOT NULL;
 
 -- name: move_place
 -- no transition: the wall clock was set, or what held the place is over

@@ -238,6 +238,12 @@ class Life:
         if self._store is not None:
             self._listen_for_commits(self._store)
 
+    def spare(self) -> None:
+        """
+        Let it live on, whatever death was meant for it.
+        """
+        self._armed, self._tearing = None, False
+
     async def reach(self, point: str) -> None:
         """
         Pass a point; where it is to die there, nothing comes after.

@@ -309,6 +309,8 @@ class World:
         self._point = None
         self.ground.clock.right()
         self._open_gates()
+        if self._life is not None:
+            self._life.spare()
         life = self._ready()
         for unsettled in (True, False):
             self.apps.call(life, self.apps.calm)
