@@ -46,13 +46,11 @@ class Caller:
         *,
         creates: bool = False,
         sending: Sending | None = None,
-        has_turn: bool = False,
     ) -> T:
         """
         Run the conversation to its end.
 
-        `creates`: a pause of creates holds it too. `sending` is told how far it got. `has_turn`: its first status
-        request has its turn already, by `Account.turn`.
+        `creates`: a pause of creates holds it too. `sending` is told how far it got.
 
         Raises:
             TransportError: One of its calls failed, or may not go since the account rests. If `sending.create_begun` is
@@ -67,9 +65,8 @@ class Caller:
             request = next(conversation)
             while True:
                 if is_status(request):
-                    if not has_turn:
-                        await self.wait_turn(account, since=sending.status_from)
-                    has_turn = False
+                    # Also where a turn was reserved: whatever was waited for since, another may just have left.
+                    await self.wait_turn(account, since=sending.status_from)
                 if not may_go():
                     raise TransportError("The account rests.", maybe_sent=False)
                 if is_status(request):

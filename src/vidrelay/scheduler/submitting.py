@@ -169,7 +169,7 @@ class Submitter:
         search = Search(sent_at=sent_at, lost_at=task.updated_at, elapsed=elapsed, owned=owned)
         self._tools.store.count(polls=1)
         try:
-            outcome = await self._tools.caller.converse(account, account.plan.adapter.find(task, search), has_turn=True)
+            outcome = await self._tools.caller.converse(account, account.plan.adapter.find(task, search))
         except TransportError as trouble:
             if self._held(account, creates=False) > 0 and not trouble.maybe_sent:
                 return 0.0

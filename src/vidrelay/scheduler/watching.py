@@ -79,9 +79,7 @@ class Watcher:
         track.asked_at = now
         self._tools.store.count(polls=1)
         try:
-            outcome: PollOutcome = await self._tools.caller.converse(
-                account, account.plan.adapter.poll(task), has_turn=True
-            )
+            outcome: PollOutcome = await self._tools.caller.converse(account, account.plan.adapter.poll(task))
         except TransportError as trouble:
             held = account.held(creates=False, monotonic=self._tools.clock.monotonic())
             if held > 0 and not trouble.maybe_sent:
