@@ -20,18 +20,21 @@ PASSED, FAILED = 0, 1
 class Outcome:
     """
     What became of the tests, with the bug of that name (None: without any).
+
+    `misplanted`: what the bug replaces is called otherwise than it expects, so a test fails of that and not of the bug.
     """
 
     bug: str | None
     status: int
     said: str
+    misplanted: bool = False
 
     @property
     def right(self) -> bool:
         """
         Whether the bug was caught; without one, whether every test passed.
         """
-        return self.status == (PASSED if self.bug is None else FAILED)
+        return self.status == (PASSED if self.bug is None else FAILED) and not self.misplanted
 
 
 def with_bug(name: str) -> Outcome:
@@ -96,4 +99,9 @@ def _pytest(name: str | None, tests: Iterable[str], *flags: str) -> Outcome:
         timeout=600,
         check=False,
     )
-    return Outcome(bug=name, status=done.returncode, said=done.stdout[-3000:] + done.stderr[-2000:])
+    return Outcome(
+        bug=name,
+        status=done.returncode,
+        said=done.stdout[-3000:] + done.stderr[-2000:],
+        misplanted=f"TypeError: {name}.<locals>." in done.stdout,
+    )

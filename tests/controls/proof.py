@@ -43,7 +43,8 @@ def main() -> int:
 
 def _tell(one: Outcome, *, verbose: bool) -> None:
     name = one.bug or "(no bug)"
-    told = ("passed" if one.bug is None else "caught") if one.right else f"NOT RIGHT, pytest says {one.status}"
+    wrong = "misplanted" if one.misplanted else f"pytest says {one.status}"
+    told = ("passed" if one.bug is None else "caught") if one.right else f"NOT RIGHT, {wrong}"
     sys.stderr.write(f"{name}: {told}\n")
     if verbose or not one.right:
         sys.stderr.write(one.said + "\n")
