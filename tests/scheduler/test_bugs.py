@@ -11,7 +11,8 @@ import pytest
 from vidrelay.core.task import Request, State
 from vidrelay.testing.toy import ToyAdapter
 
-CALLS = 17
+CALLS = 18
+"""So many calls of its ports does the loop make for two tasks when nothing strikes it."""
 AT_START = {"pauses", "outlived", "live", "durations", "aclose"}
 """Calls before the loop runs, or after it: the start fails then, and is tried again by whoever started it."""
 
@@ -61,16 +62,32 @@ class FaultyLimits(ToyAdapter):
         yield
 
 
+async def two_queued(bench):
+    """Two tasks in line: what a client asks for may fail and say so, here it is what the loop does that is struck."""
+    bench.window = 1
+    async with bench.running():
+        tasks = [(await bench.relay.submit(Request(prompt=f"clip {number}"))).task for number in range(2)]
+        await bench.clock.settle()
+    return tasks
+
+
+async def test_no_call_is_left_out(bench):
+    """The last that is struck below is the last that there is."""
+    count = itertools.count()
+    tasks = await two_queued(bench)
+    bench.wrap = lambda port: Striking(port, count, None, after=False)
+    async with bench.running():
+        for task in tasks:
+            await bench.until(task.id, State.DONE)
+    assert next(count) == CALLS
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", range(CALLS))
 async def test_a_bug_at_any_call_loses_no_place_and_pays_nothing_twice(bench, at, after):
     """Each of two tasks ends, or waits for a person where it cannot be known whether it was made."""
     count = itertools.count()
-    bench.window = 1
-    async with bench.running():
-        # What a client asks for may fail and say so; here it is what the loop does that is struck.
-        tasks = [(await bench.relay.submit(Request(prompt=f"clip {number}"))).task for number in range(2)]
-        await bench.clock.settle()
+    tasks = await two_queued(bench)
     bench.wrap = lambda port: Striking(port, count, at, after)
     async with bench.running():
         for task in tasks:
