@@ -3,7 +3,6 @@ A long life: does anything grow that should not? An hour of tasks in virtual tim
 """
 
 import gc
-import tempfile
 import time
 import tracemalloc
 from collections import Counter
@@ -170,10 +169,3 @@ def _process(running: Relay, done: int) -> tuple[int, float, int]:
     status = (proc / "status").read_text()
     resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
     return len(list((proc / "fd").iterdir())), resident / 1024, done
-
-
-def scratch() -> "tempfile.TemporaryDirectory[str]":
-    """
-    A directory for one soak.
-    """
-    return tempfile.TemporaryDirectory(prefix="vidrelay-soak-")

@@ -6,5 +6,5 @@ A real relay process under attack: what section 1 of the checklist asks for that
     fuzz.py        sends them over real sockets, and counts answers, 5xx, hangs and memory
     proof.py       all of it at full size: `python tests/security/proof.py`
 
-The checklist itself, with the test that holds each line, is docs/explanation/security.md.
+The checklist itself, with the test that holds each line, is docs/explanation/checklist.md.
 """

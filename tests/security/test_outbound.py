@@ -110,9 +110,13 @@ def test_a_references_address_is_never_fetched(tmp_path: Path, heard: list[bytes
                     body = {"prompt": url, "account": name, "references": [{"url": url}]}
                     answers.append(life.http.post("/generate", json=body))
             assert {answer.status_code for answer in answers} <= {202, 422}
+            for _ in range(200):
+                if ledger(port)["requests"]:
+                    break
+                time.sleep(0.1)
             time.sleep(0.5)
             opened = life.http.get("/stats").json()["connectionsOpened"] - before
-        assert opened <= len({request["path"] for request in ledger(port)["requests"]}) + len(URLS)
+        assert 0 < opened <= len(ledger(port)["requests"])
     assert heard == []
 
 
