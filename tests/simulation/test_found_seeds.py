@@ -10,6 +10,13 @@ FOUND = {
     "a create sent again under a new key was made twice (tests/scheduler/test_faults.py)": Run(seed=3),
     "a failing disk made a paid task lose its id (tests/scheduler/test_saving.py)": Run(seed=14),
     "a jump of the clock had a job asked for before the provider's floor": Run(seed=2),
+    "a place was held for a day, the clock set while the loss was committed (tests/scheduler/test_held.py)": Run(
+        seed=201
+    ),
+    "a place that seemed over at the start came back (tests/scheduler/test_clock.py)": Run(seed=557),
+    "what rounding left of a wait ran in circles": Run(seed=13),
+    "a step that was broken off before it began was the task's last": Run(seed=14),
+    "two look-ups left at once": Run(seed=32),
 }
 
 

@@ -11,6 +11,7 @@ from vidrelay.testing.simulation.points import POINTS
 from vidrelay.testing.simulation.run import ENOUGH_TO_JUDGE, Run, Tally, kill_runs, run_many, run_once
 
 SHOWN = 60
+TOLD_EVERY = 50
 
 
 def main() -> int:
@@ -27,6 +28,8 @@ def main() -> int:
         tally.add(run, outcome, seconds)
         if outcome.broken:
             sys.stderr.write(f"seed {run.seed}: {outcome.broken[0]}\n  replay it: {run.command()}\n")
+        if tally.runs % TOLD_EVERY == 0:
+            sys.stderr.write(f"{tally.runs} of {len(runs)} runs, {len(tally.broken)} broken\n")
     if asked.json:
         _say(json.dumps(_figures(tally)))
     else:

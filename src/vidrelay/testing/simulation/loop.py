@@ -234,10 +234,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def kill(self, process: Process) -> None:
         """
-        Let nothing of the process run any more, and stop after the handle that runs now.
+        Let nothing of the process run any more, and stop after the handle that runs now, if one does.
         """
         process.alive = False
-        self._halted = True
+        self._halted = asyncio._get_running_loop() is self
 
     def bury(self, process: Process) -> None:
         """

@@ -204,7 +204,7 @@ class World:
             # Once more, while it takes up what the last one left.
             self.ground.loop.run(handles=self._chance.randint(1, 120))
             if life.alive:
-                self._kill(life, "again")
+                life.kill("again")
             self._look()
             return self._living()
         return life
@@ -232,7 +232,7 @@ class World:
         if hit("die.kill"):
             self.ground.loop.run(handles=self._chance.randint(0, 200))
             if life.alive:
-                self._kill(life, "kill")
+                life.kill("kill")
             return
         if hit("die.point"):
             life.arm(self._chance.choice(list(POINTS.values())), self._chance.choice((1, 1, 1, 2, 4)))
@@ -246,11 +246,6 @@ class World:
             for name, path in list(self.ground.disk.results().items())[:1]:
                 path.unlink()
                 self.invariants.lost_files.add(name)
-
-    def _kill(self, life: Life, why: str) -> None:
-        life.kill(why)
-        # The order to stop was meant for the handle that runs; none does.
-        self.ground.loop.run(handles=1)
 
     def _stop(self, life: Life, grace: float) -> None:
         self.ground.loop.start(life.process, life.stop(grace))
