@@ -10,6 +10,7 @@ import typer
 
 from vidrelay.cli.terminal import Where, out
 
+# Each command's module, so that the one that runs need not wait for the others; in the order of the help.
 _ROOMS = {
     "serve": "serving",
     "generate": "making",

@@ -106,6 +106,7 @@ class HttpTransport:
         for pool in tuple(self._pools.values()):
             for connection in pool.connections:
                 if connection.is_idle():
+                    # One whose other end is gone may fail in any way to say goodbye, and the next must go as well.
                     with suppress(Exception):
                         await connection.aclose()
 
