@@ -240,10 +240,10 @@ async def test_a_login_that_ends_takes_its_streams_with_it(browser):
     assert await other.enter(code) == 200
     (ended, closing), (going_on, open_still) = await streaming(other), await streaming(browser)
     assert await Browser(browser.served).enter(code) == 403
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         assert (await ended.readuntil(b"0\r\n\r\n")).endswith(b"0\r\n\r\n")
     browser.served.relay.make()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         await going_on.readuntil(b"event: task")
     closing.close()
     open_still.close()
@@ -256,10 +256,10 @@ async def test_a_stream_ends_with_its_logins_time(browser):
     reader, writer = await streaming(browser)
     await browser.served.clock.advance(LOGIN_SECONDS - 1)
     browser.served.relay.make()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         await reader.readuntil(b"event: task")
     await browser.served.clock.advance(1)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         await reader.readuntil(b"0\r\n\r\n")
     writer.close()
 
