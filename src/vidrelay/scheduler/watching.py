@@ -76,15 +76,20 @@ class Watcher:
         account.probe(now)
         heard = account.heard()
         track.polls += 1
-        track.asked_at = now
         self._tools.store.count(polls=1)
+        sending = Sending()
         try:
-            outcome: PollOutcome = await self._tools.caller.converse(account, account.plan.adapter.poll(task))
+            outcome: PollOutcome = await self._tools.caller.converse(
+                account, account.plan.adapter.poll(task), sending=sending
+            )
         except TransportError as trouble:
             held = account.held(creates=False, monotonic=self._tools.clock.monotonic())
             if held > 0 and not trouble.maybe_sent:
                 return held + self._tools.chance()
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
+        finally:
+            # The floor counts from when it left, which may be later than it was due.
+            track.asked_at = max(track.asked_at, sending.asked_at)
         if not isinstance(outcome, Refused | Trouble):
             await self._tools.resumed(account, account.answered(heard))
         return outcome
