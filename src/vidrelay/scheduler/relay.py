@@ -58,7 +58,7 @@ from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.tools import Tools
-from vidrelay.scheduler.track import NOT_HELD
+from vidrelay.scheduler.track import NOT_HELD, Track
 from vidrelay.scheduler.waiting import either
 
 logger = logging.getLogger(__name__)
@@ -389,12 +389,14 @@ class Relay:
         if any(other.account == task.account and other.remote_id == remote_id for other in self._roster.live()):
             # It is another task's: the store says so, and nobody need be asked.
             return remote_id
-        monotonic, track = self._clock.monotonic(), self._roster.track(task.id)
+        monotonic, track = self._clock.monotonic(), self._roster.track(task.id) or Track()
         if account.rest(creates=False, monotonic=monotonic) > 0:
             # It cannot be asked now, so the person's word counts.
             logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")
             return remote_id
-        sending = Sending()
+        # A person who asks twice waits for the floor too; the instant is taken before it has come.
+        track.asked_at = max(monotonic, track.asked_at + account.plan.adapter.traits.poll_floor)
+        sending = Sending(status_from=track.asked_at)
         self._store.count(polls=1)
         try:
             seen = await self._tools.caller.converse(
@@ -404,8 +406,7 @@ class Relay:
             logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
             return remote_id
         finally:
-            if track is not None:
-                track.asked_at = max(track.asked_at, sending.asked_at)
+            track.asked_at = max(track.asked_at, sending.asked_at)
         if isinstance(seen, Refused):
             await self._tools.pause(account, seen)
         if isinstance(seen, NotThere):

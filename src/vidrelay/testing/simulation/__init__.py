@@ -17,6 +17,7 @@ how it works and what it checks.
     watched.py     the relay's ports, watched: where a process may die and a disk may fail
     life.py        one life of the relay, from opening its files to its end
     apps.py        what apps do, and what they were told
+    truth.py       the database as it is on disk
     invariants.py  what must hold after every step
     world.py       one seed: the steps, the trouble, the calm at the end
     run.py         many seeds

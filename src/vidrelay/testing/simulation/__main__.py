@@ -90,6 +90,7 @@ def _figures(tally: Tally) -> dict[str, object]:
         "processorSecondsPerRun": round(tally.cpu_seconds / max(1, tally.runs), 2),
         "faults": dict(sorted(tally.faults.items())),
         "states": dict(sorted(tally.states.items())),
+        "pointsNeverPassed": [name for name, event in POINTS.items() if not tally.points[event]],
         "diedAt": dict(sorted(tally.died_at.items())),
         "rare": tally.rare(),
         "missed": [run.command() for run in tally.missed],

@@ -13,9 +13,10 @@ from vidrelay.core.errors import (
     DiskFull,
     DuplicateRemote,
     IdempotencyConflict,
+    InvalidRequest,
     RequestError,
+    StaleTask,
     StoreError,
-    VidrelayError,
 )
 from vidrelay.core.ports import How
 from vidrelay.core.task import Priority, Request, Resolution, State, Task
@@ -108,12 +109,10 @@ class Apps:
     async def _guarded(self, call: Awaitable[None]) -> None:
         try:
             await call
-        except (RequestError, StoreError, DiskFull) as refused:
+        except (RequestError, StaleTask, DuplicateRemote) as refused:
             self.refused.append(refused.code)
-        except VidrelayError as odd:
-            self._complain(0, f"an app was answered {odd!r}")
-        except OSError as broken:
-            if "disk.error_file" not in self._ground.faults.rates:
+        except (StoreError, DiskFull, OSError) as broken:
+            if not self._ground.faults.disk_fails:
                 self._complain(0, f"an app was answered {broken!r}")
         except Exception as odd:
             self._complain(0, f"an app was answered {odd!r}")
@@ -244,8 +243,10 @@ class Apps:
         self._ground.journal.note("resolved", task.id, action, remote_id)
         try:
             await relay.resolve(task.id, action, remote_id=remote_id)
-        except DuplicateRemote:
-            self.refused.append("duplicate_remote")
+        except (DuplicateRemote, InvalidRequest) as refused:
+            # Another task has that job, or the provider does not know it yet.
+            self.refused.append(refused.code)
+            await relay.resolve(task.id, Resolution.ABANDON)
 
     async def _resume(self, _: Life, relay: Relay) -> None:
         account = self._chance.choice(self._ground.accounts).key.name

@@ -67,6 +67,7 @@ DISK = (
     "disk.slow",
     "disk.lost_file",
 )
+FAILING_DISK = frozenset(DISK) - {"disk.slow", "disk.lost_file"}
 PROCESS = ("die.kill", "die.point", "die.power", "die.stop", "die.again")
 TIME = ("time.forward", "time.back", "time.frozen", "time.decade", "time.sleep")
 APPS = ("app.gone", "app.resend", "app.conflict")
@@ -101,21 +102,29 @@ class Faults:
         self.calm = False
         self._streams = {kind: dice.stream(kind) for kind in self.rates}
 
-    def hit(self, kind: str, *, weight: float = 1.0) -> bool:
+    @property
+    def disk_fails(self) -> bool:
         """
-        Whether that trouble comes now.
+        Whether this seed's disk refuses work, which then may end in an error.
+        """
+        return not FAILING_DISK.isdisjoint(self.rates)
+
+    def hit(self, kind: str, *, weight: float = 1.0, came: bool = True) -> bool:
+        """
+        Whether that trouble comes now; where `came` is false it is only meant to come, and `come` tells when it has.
         """
         rate = self.rates.get(kind)
         if rate is None or self.calm or self._streams[kind].random() >= rate * weight:
             return False
-        self.seen[kind] += 1
+        if came:
+            self.come(kind)
         return True
 
-    def first(self, kinds: Sequence[str]) -> str | None:
+    def come(self, kind: str) -> None:
         """
-        The first of these kinds that comes now, if any.
+        Count a trouble that has come about.
         """
-        return next((kind for kind in kinds if self.hit(kind)), None)
+        self.seen[kind] += 1
 
     def pick(self, kind: str, choices: Sequence[T]) -> T:
         """

@@ -7,33 +7,28 @@ given, and the database read through a connection of our own.
 
 import hashlib
 import logging
-import sqlite3
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.lifecycle import TRANSITIONS, Event
 from vidrelay.core.pace import retry_after
+from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import Priority, State, Task
-from vidrelay.store import reads, rows
-from vidrelay.store.statements import Session
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.apps import Apps
 from vidrelay.testing.simulation.disk import DATABASE
 from vidrelay.testing.simulation.life import Ground
 from vidrelay.testing.simulation.provider import Create, Job
+from vidrelay.testing.simulation.truth import Truth
 from vidrelay.testing.simulation.words import LONGEST_RUN
 
 EVENTS: dict[str, type[Event]] = {event.__name__: event for events in TRANSITIONS.values() for event in events}
-ENTRIES = """
-    SELECT tasks.seq, events.id, tasks.joins, tasks.fixed, events.moving, events.name
-    FROM events JOIN tasks ON tasks.seq = events.task WHERE events.id > ? ORDER BY events.id
-"""
 A_MOMENT = 1e-6
+DISK_ERRORS = (StoreError, DiskFull, OSError)
 
 UNSEEN_SECONDS = 30.0
 """A clock set so shortly before a life's end may not have been noticed by it."""
@@ -49,55 +44,6 @@ class Violation(AssertionError):
     """
     An invariant does not hold.
     """
-
-
-class Truth:
-    """
-    The database as it is on disk, through a connection of our own.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
-        self._session = Session(self._connection)
-
-    def entries(self, after: int) -> list[tuple[Task, str]]:
-        """
-        The entries of the log beyond that one: the task as it stood, and the event's name.
-        """
-        found = self._connection.execute(ENTRIES, (after,)).fetchall()
-        return [(rows.task_of(row[:5]), row[5]) for row in found]
-
-    def task(self, task_id: str) -> Task | None:
-        """
-        A task as it is stored.
-        """
-        found = self._session.row("task", id=task_id)
-        return None if found is None else rows.task_of(found)
-
-    def held(self) -> dict[str, datetime | None]:
-        """
-        Every task's id, and until when it holds a place by time.
-        """
-        found = self._connection.execute("SELECT id, place_until FROM tasks")
-        return {task_id: None if until is None else rows.to_instant(until) for task_id, until in found}
-
-    def indexed(self) -> frozenset[str]:
-        """
-        Every path in the cache's index.
-        """
-        return reads.known(self._session)
-
-    def cached_bytes(self) -> list[int]:
-        """
-        The bytes of each result.
-        """
-        return [size for (size,) in self._connection.execute("SELECT size_bytes FROM results")]
-
-    def close(self) -> None:
-        """
-        Let go of the file.
-        """
-        self._connection.close()
 
 
 class Invariants:
@@ -118,7 +64,6 @@ class Invariants:
         self._truth: Truth | None = None
         self._life = 0
         self._event = 0
-        self._seen_creates = 0
         self._seen_polls = 0
         self._polled: dict[tuple[int, str], float] = {}
         self._asked: dict[tuple[int, str], float] = {}
@@ -127,6 +72,7 @@ class Invariants:
         self._held_since: dict[str, float] = {}
         self._freed_unseen: set[str] = set()
         self._closed_at = 0.0
+        self._replays = {account.key.name: account.key.protection is Dedupe.REPLAY for account in ground.accounts}
         self._windows = {account.key.name: account.window for account in ground.accounts}
 
     def complain(self, number: int, text: str) -> None:
@@ -210,7 +156,7 @@ class Invariants:
         self._ground.journal.note("calls", kind, key)
         until = self._rests.get((life, key))
         left = 0.0 if until is None else until - self._ground.loop.time()
-        if left > A_MOMENT and kind != "limits":
+        if left > A_MOMENT:
             self.complain(15, f"a {kind} call of {key} began {left:.3f} s before the time it was told")
         if kind in ("poll", "find"):
             self._invariant_15_rate(life, key)
@@ -254,7 +200,7 @@ class Invariants:
         The relay logged an exception; one that a failing disk explains is none that it did not expect.
         """
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, StoreError | DiskFull | OSError):
+        if error is not None and not (self._ground.faults.disk_fails and isinstance(error, DISK_ERRORS)):
             trace = "".join(traceback.format_exception(error)[-3:])
             self.complain(0, f"{record.getMessage()}: {error!r}\n{trace}")
 
@@ -344,11 +290,6 @@ class Invariants:
         """
         creates = self._provider.creates
         made = Counter(create.task for create in creates if create.job is not None)
-        for create in creates[self._seen_creates :]:
-            # A call still under way is looked at again.
-            if create.arrived is None:
-                break
-            self._seen_creates += 1
         for task_id, count in made.items():
             if count > 1 + self.retries[task_id]:
                 self.complain(3, f"{task_id} was made {count} times, with {self.retries[task_id]} retries")
@@ -414,6 +355,9 @@ class Invariants:
         task_id = job.task
         task = self.tasks.get(task_id)
         if task is None or self.retries[task_id] or task.remote_id not in (None, job.id):
+            return True
+        if self._replays[task.account] and task.state in (State.QUEUED, State.CANCELLED):
+            # It waits in line to be sent again under its key, and the first may still be carried out: not promised.
             return True
         if task.holds_place(self._ground.clock.now()):
             return False
@@ -534,10 +478,9 @@ class Invariants:
 
     def invariant_8_all_end(self) -> None:
         """
-        With the trouble over, every task ends that does not wait for its user.
+        With the trouble over, and every lost one settled by its user, all tasks end.
         """
         left = [f"{task.id} {task.state}" for task in self.tasks.values() if not task.ended]
-        left = [told for told in left if not told.endswith("uncertain")]
         if left:
             self.complain(8, f"the trouble is over, and these have not ended: {left}")
 

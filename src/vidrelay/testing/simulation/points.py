@@ -50,4 +50,4 @@ POINTS: Mapping[str, str] = {
 }
 
 PROCESS_ONLY = ("k35", "k36", "k37", "k38", "k42")
-"""Lock, port, the beacon's two moments and the token's rotation: tests/process kills real processes there."""
+"""Lock, port, the beacon's two moments and the token's rotation: tests/kill kills real processes there."""

@@ -53,7 +53,6 @@ class Tally:
 
     runs: int = 0
     steps: int = 0
-    handles: int = 0
     tasks: int = 0
     cpu_seconds: float = 0.0
     virtual_seconds: float = 0.0
@@ -71,7 +70,6 @@ class Tally:
         """
         self.runs += 1
         self.steps += outcome.steps
-        self.handles += outcome.handles
         self.tasks += outcome.tasks
         self.cpu_seconds += cpu_seconds
         self.virtual_seconds += outcome.virtual_seconds

@@ -54,7 +54,6 @@ class Outcome:
     states: Counter[str] = field(default_factory=Counter)
     points: Counter[str] = field(default_factory=Counter)
     died_at: Counter[str] = field(default_factory=Counter)
-    handles: int = 0
     tasks: int = 0
     virtual_seconds: float = 0.0
 
@@ -140,7 +139,6 @@ class World:
             states=Counter({str(state): count for state, count in self.invariants.states.items()}),
             points=self.invariants.points,
             died_at=self.died_at,
-            handles=ground.loop.count,
             tasks=len(self.invariants.tasks),
             virtual_seconds=ground.clock.truth(),
         )
@@ -213,17 +211,18 @@ class World:
         if life.died_at is not None:
             self._deaths_in_a_row += 1
             self.died_at[life.died_at] += 1
+            if life.died_at == "power":
+                self.ground.faults.come("die.power")
+            elif life.died_at in POINTS.values() and self._point is None:
+                self.ground.faults.come("die.point")
             self.ground.journal.note("died", life.died_at)
         self.invariants.closes()
         life.bury()
         self._life = None
         if life.error is not None:
             self.ground.journal.note("failed", repr(life.error))
-        if life.error is not None and not self._disk_fails():
+        if life.error is not None and not self.ground.faults.disk_fails:
             self.invariants.complain(0, f"a life ended with {life.error!r}")
-
-    def _disk_fails(self) -> bool:
-        return any(kind.startswith("disk.") for kind in self.ground.faults.rates)
 
     # Trouble
 
@@ -234,18 +233,19 @@ class World:
             if life.alive:
                 life.kill("kill")
             return
-        if hit("die.point"):
+        if hit("die.point", came=False):
             life.arm(self._chance.choice(list(POINTS.values())), self._chance.choice((1, 1, 1, 2, 4)))
-        if hit("die.power"):
+        if hit("die.power", came=False):
             life.cut_power()
-        if hit("die.stop") and life.relay is not None:
+        if life.relay is not None and hit("die.stop"):
             self._stop(life, self._chance.choice((0.0, 0.1, 10.0, 400.0)))
         self._time_trouble()
         self._far_trouble()
-        if hit("disk.lost_file"):
-            for name, path in list(self.ground.disk.results().items())[:1]:
-                path.unlink()
-                self.invariants.lost_files.add(name)
+        results = self.ground.disk.results()
+        if results and hit("disk.lost_file"):
+            name, path = next(iter(results.items()))
+            path.unlink()
+            self.invariants.lost_files.add(name)
 
     def _stop(self, life: Life, grace: float) -> None:
         self.ground.loop.start(life.process, life.stop(grace))
