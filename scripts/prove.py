@@ -9,6 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_LINES = 60
+PATIENCE = 3600.0
 SIMULATION = ("-m", "vidrelay.testing.simulation", "--json")
 
 
@@ -42,7 +44,6 @@ class Verdict:
     right: bool
     seconds: float
     figures: dict[str, Any]
-    said: str
 
 
 GROUPS: Sequence[Sequence[Proof]] = (
@@ -59,14 +60,14 @@ GROUPS: Sequence[Sequence[Proof]] = (
 """One group after another; the proofs of a group side by side."""
 
 
-def main(groups: Sequence[Sequence[Proof]] = GROUPS) -> int:
+def main(arguments: Sequence[str], groups: Sequence[Sequence[Proof]] = GROUPS) -> int:
     """
     Run the proofs that are asked for, and tell.
     """
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
     known = ", ".join(proof.name for proof in chain.from_iterable(groups))
     parser.add_argument("names", nargs="*", help=f"only these: {known}")
-    names = parser.parse_args().names
+    names = parser.parse_args(arguments).names
     verdicts: list[Verdict] = []
     for group in groups:
         chosen = [proof for proof in group if not names or proof.name in names]
@@ -84,22 +85,24 @@ def run(proof: Proof) -> Verdict:
     Run one proof to its end, and tell at once what came of it.
     """
     began = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, *proof.arguments], cwd=ROOT, capture_output=True, text=True, errors="replace", check=False
-    )
-    seconds = time.monotonic() - began
-    figures = _figures(ended.stdout)
-    verdict = Verdict(
-        name=proof.name,
-        right=ended.returncode == 0 and bool(figures),
-        seconds=seconds,
-        figures=figures,
-        said=ended.stderr,
-    )
-    _say(f"{proof.name}: {'proved' if verdict.right else 'NOT PROVED'} in {seconds:.0f} s")
-    if not verdict.right:
-        _say("\n".join([*ended.stderr.splitlines()[-SHOWN_LINES:], f"status {ended.returncode}"]))
-    return verdict
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as printed,
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+    ):
+        try:
+            status = subprocess.run(
+                [sys.executable, *proof.arguments], cwd=ROOT, stdout=printed, stderr=said, timeout=PATIENCE, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            status = None
+        for file in (printed, said):
+            file.seek(0)
+        figures, lines = _figures(printed.read()), said.read().splitlines()
+    right, seconds = status == 0 and bool(figures), time.monotonic() - began
+    _say(f"{proof.name}: {'proved' if right else 'NOT PROVED'} in {seconds:.0f} s")
+    if not right:
+        _say("\n".join([*lines[-SHOWN_LINES:], f"status {status}" if status is not None else "it did not end"]))
+    return Verdict(name=proof.name, right=right, seconds=seconds, figures=figures)
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
@@ -134,4 +137,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
