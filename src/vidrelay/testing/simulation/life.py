@@ -121,7 +121,8 @@ class Life:
     """
     A relay that runs until it ends.
 
-    `relay` is None until it can be spoken to. `ended` once it is over by itself, with `error` if it failed.
+    `relay` is None until it can be spoken to. `stopping` once it was told to end, `ended` once it is over by itself, with
+    `error` if it failed.
     """
 
     def __init__(self, ground: Ground, number: int, observer: Observer) -> None:
@@ -130,7 +131,7 @@ class Life:
         self.committing: list[str] = []
         self.process = Process(f"life-{number}")
         self.relay: Relay | None = None
-        self.ended = False
+        self.ended = self.stopping = False
         self.error: Exception | None = None
         self.died_at: str | None = None
         self._ground = ground
@@ -224,6 +225,7 @@ class Life:
         """
         End it well, as a signal does.
         """
+        self.stopping = True
         await self.reach("stop.enter")
         if self.relay is not None:
             await self.relay.stop(grace=grace)

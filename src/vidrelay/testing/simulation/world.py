@@ -352,7 +352,7 @@ class World:
         life = self._ready()
         for task in [task for task in self.invariants.tasks.values() if task.state is State.UNCERTAIN]:
             self.apps.call(life, lambda relay, lost=task: self.apps.settle(relay, lost))  # type: ignore[misc]
-            self._run(1.0)
+            self._run(15.0)
 
     def _end(self) -> None:
         life, self._life = self._life, None
