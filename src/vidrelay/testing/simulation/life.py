@@ -121,8 +121,8 @@ class Life:
     """
     A relay that runs until it ends.
 
-    `relay` is None until it can be spoken to. `stopping` once it was told to end, `ended` once it is over by itself, with
-    `error` if it failed.
+    `relay` is None until it can be spoken to. It is `stopping` once it was told to end, and `ended` once it is over by
+    itself, with `error` if it failed.
     """
 
     def __init__(self, ground: Ground, number: int, observer: Observer) -> None:
