@@ -50,6 +50,7 @@ GROUPS: Sequence[Sequence[Proof]] = (
     (Proof(name="simulation", arguments=(*SIMULATION, "--seeds", "2000", "--steps", "200")),),
     (Proof(name="simulated kills", arguments=(*SIMULATION, "--points", "--seeds", "23", "--steps", "60")),),
     (Proof(name="real kills", arguments=("tests/kill/proof.py", "--rounds", "3")),),
+    (Proof(name="ambiguous creates", arguments=("tests/ambiguous/proof.py",)),),
     (Proof(name="security", arguments=("tests/security/proof.py",)),),
     # Half of the time the disk's proof waits, and so another may run beside it.
     (
