@@ -140,7 +140,6 @@ async def _one_life(life: Life, ground: Ground, trouble: Trouble, open_prompts: 
             return
     assert not open_prompts, f"never accepted: {open_prompts}"
     await life.until(State.DONE, prompts=len(PROMPTS))
-    trouble.healed = True
 
 
 async def _submitted(life: Life, prompt: str, told: Counter[str]) -> bool:
