@@ -71,6 +71,7 @@ class Invariants:
         self._looked: dict[str, tuple[int, int]] = {}
         self._held_since: dict[str, float] = {}
         self._freed_unseen: set[str] = set()
+        self._found_late: set[str] = set()
         self._closed_at = 0.0
         self._replays = {account.key.name: account.key.protection is Dedupe.REPLAY for account in ground.accounts}
         self._windows = {account.key.name: account.window for account in ground.accounts}
@@ -241,6 +242,8 @@ class Invariants:
         self._invariant_10(before, task)
         if before is not None:
             self._invariant_5(before, task, name)
+            if name == "Found" and self._gave_back(before):
+                self._found_late.add(task.id)
         if name == "Started":
             self._invariant_8(task)
         if name == "ResubmitRequested":
@@ -354,18 +357,26 @@ class Invariants:
         """
         task_id = job.task
         task = self.tasks.get(task_id)
-        if task is None or self.retries[task_id] or task.remote_id not in (None, job.id):
+        if task is None or self.retries[task_id] or task.remote_id not in (None, job.id) or task_id in self._found_late:
             return True
         if self._replays[task.account] and task.state in (State.QUEUED, State.CANCELLED):
             # It waits in line to be sent again under its key, and the first may still be carried out: not promised.
             return True
-        if task.holds_place(self._ground.clock.now()):
+        if self._holds(task):
             return False
-        if task.state is State.FAILED:
-            return True
-        lasted = self._held_for(task_id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
-        may_run_on = task.state in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED)
-        return may_run_on and (lasted or task_id in self._freed_unseen)
+        return task.state is State.FAILED or self._gave_back(task)
+
+    def _gave_back(self, task: Task) -> bool:
+        """
+        Whether a task whose job may run has rightly given its place back.
+        """
+        if task.state not in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED) or self._holds(task):
+            return False
+        lasted = self._held_for(task.id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
+        return lasted or task.id in self._freed_unseen
+
+    def _holds(self, task: Task) -> bool:
+        return task.holds_place(self._ground.clock.now())
 
     def _invariant_8(self, started: Task) -> None:
         """
