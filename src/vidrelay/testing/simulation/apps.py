@@ -229,9 +229,9 @@ class Apps:
         age = (self._ground.clock.now() - task.updated_at).total_seconds()
         if age < 700 and self._chance.random() < 0.8:
             return
-        await self.settle(relay, task)
+        await self.settle(task, relay)
 
-    async def settle(self, relay: Relay, task: Task) -> None:
+    async def settle(self, task: Task, relay: Relay) -> None:
         """
         Decide about an uncertain task as a person does who looks at the provider's own pages.
         """
@@ -247,7 +247,13 @@ class Apps:
         except (DuplicateRemote, InvalidRequest) as refused:
             # Another task has that job, or the provider does not know it yet.
             self.refused.append(refused.code)
-            await relay.resolve(task.id, Resolution.ABANDON)
+            await self.abandon(task, relay)
+
+    async def abandon(self, task: Task, relay: Relay) -> None:
+        """
+        Give an uncertain task up.
+        """
+        await relay.resolve(task.id, Resolution.ABANDON)
 
     async def _resume(self, _: Life, relay: Relay) -> None:
         account = self._chance.choice(self._ground.accounts).key.name

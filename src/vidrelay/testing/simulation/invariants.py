@@ -65,7 +65,7 @@ class Invariants:
         self._life = 0
         self._event = 0
         self._seen_polls = 0
-        self._polled: dict[tuple[int, str], float] = {}
+        self._polled: dict[tuple[int, str, str], float] = {}
         self._asked: dict[tuple[int, str], float] = {}
         self._rests: dict[tuple[int, str], float] = {}
         self._looked: dict[str, tuple[int, int]] = {}
@@ -462,8 +462,9 @@ class Invariants:
         """
         polls = self._provider.polls
         for poll in polls[self._seen_polls :]:
-            before = self._polled.get((poll.life, poll.job))
-            self._polled[poll.life, poll.job] = poll.at
+            asked = poll.life, poll.job, poll.task
+            before = self._polled.get(asked)
+            self._polled[asked] = poll.at
             if before is not None and poll.at - before < 1.0 - self._ground.network.latency - A_MOMENT:
                 self.complain(15, f"{poll.job} was asked for again after {poll.at - before:.3f} s")
         self._seen_polls = len(polls)

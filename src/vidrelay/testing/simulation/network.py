@@ -193,7 +193,8 @@ class Exchange:
             self._life.sends(self._create)
         if self._kind == "poll":
             job = self._request.url.removeprefix(f"{API}/jobs/")
-            network.provider.polls.append(Poll(job=job, key=self._key, at=network.loop.time(), life=self._life.number))
+            task, now = self._request.headers[TASK], network.loop.time()
+            network.provider.polls.append(Poll(job=job, task=task, at=now, life=self._life.number))
         network.journal.note("sent", self._kind, self._request.url, self._request.headers.get(TASK, ""))
         await self._reach("header")
         if faults.hit("net.reset_header"):

@@ -100,11 +100,12 @@ class Create:
 @dataclass(slots=True, kw_only=True)
 class Poll:
     """
-    One question after a job; `at` is the monotonic second in which it was sent, `life` the relay's life that asked.
+    One question after a job, for a task of ours; `at` is the monotonic second in which it was sent, `life` the relay's
+    life that asked.
     """
 
     job: str
-    key: str
+    task: str
     at: float
     life: int
 

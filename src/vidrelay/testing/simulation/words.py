@@ -105,7 +105,8 @@ class PlainWords:
         """
         One call.
         """
-        reply = yield self._get(f"/jobs/{task.remote_id}")
+        headers = {**self._headers(), TASK: task.id}
+        reply = yield HttpRequest(method="GET", url=f"{API}/jobs/{task.remote_id}", headers=headers)
         refused = _refusal(reply)
         if refused is not None:
             return refused

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
@@ -307,13 +308,15 @@ class World:
         if self._life is not None:
             self._life.spare()
         life = self._ready()
-        for unsettled in (True, False):
-            self.apps.call(life, self.apps.calm)
-            self._drain()
-            if self.invariants.broken:
-                return
-            if unsettled:
-                self._settle_all()
+        self.apps.call(life, self.apps.calm)
+        self._drain()
+        for gives_up in (False, True):
+            # What a person has made again may be lost again, where the provider forgot the first.
+            if not self.invariants.broken:
+                self._settle_all(gives_up=gives_up)
+                self._drain()
+        if self.invariants.broken:
+            return
         self.invariants.invariant_8_all_end()
         self._run(LONGEST_RUN.total_seconds() + 1.0)
         self.invariants.invariant_7()
@@ -345,13 +348,14 @@ class World:
             self._run(20.0)
             waited += 20.0
 
-    def _settle_all(self) -> None:
+    def _settle_all(self, *, gives_up: bool) -> None:
         # Whatever can be found by itself has been found by then.
         self._run(700.0)
         self._drain()
         life = self._ready()
         for task in [task for task in self.invariants.tasks.values() if task.state is State.UNCERTAIN]:
-            self.apps.call(life, lambda relay, lost=task: self.apps.settle(relay, lost))  # type: ignore[misc]
+            settle = self.apps.abandon if gives_up else self.apps.settle
+            self.apps.call(life, partial(settle, task))
             self._run(15.0)
 
     def _end(self) -> None:
