@@ -9,7 +9,6 @@ import resource
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -118,9 +117,9 @@ def run_many(runs: Sequence[Run], *, jobs: int) -> Iterator[tuple[Run, Outcome, 
         yield from map(_measured, runs)
         return
     batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=BATCHES_A_PROCESS) as pool:
-        for done in pool.map(_batch, batches):
+    # Not concurrent.futures: in Python 3.11 its executor hangs when the last of its processes has run its share.
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=BATCHES_A_PROCESS) as pool:
+        for done in pool.imap(_batch, batches):
             yield from done
 
 
