@@ -115,6 +115,7 @@ async def assembled(
     *,
     environ: Mapping[str, str] | None = None,
     own_port: Callable[[], int | None] = lambda: None,
+    is_locked: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Relay]:
     """
     A relay of real parts on that state directory, loaded but not running; everything is closed at the end.
@@ -124,6 +125,7 @@ async def assembled(
         state_dir: Where its database, cache and assets are; the caller holds its lock.
         environ: Where keys may come from; None: the process's own environment.
         own_port: The relay's own port, which no account may reach.
+        is_locked: Whether the caller still holds the directory's lock.
 
     Raises:
         ConfigError: An account's key is missing, or its settings do not suit its provider.
@@ -135,7 +137,7 @@ async def assembled(
     files = LocalFiles(state_dir / "cache")
     slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
     async with AsyncExitStack() as stack:
-        store = await SqliteStore.open(state_dir / "relay.db")
+        store = await SqliteStore.open(state_dir / "relay.db", is_locked=is_locked)
         stack.push_async_callback(store.aclose)
         careful = EmergencyStore(store, state_dir)
         await careful.recover()

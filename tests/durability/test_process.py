@@ -2,6 +2,7 @@
 Real processes on a disk that takes no more, and on databases that cannot be used.
 """
 
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -104,3 +105,19 @@ def test_a_disk_that_makes_nothing_durable_ends_the_relay(tmp_path):
             assert running.task(task["taskId"])["remoteId"] is not None
             running.until(task["taskId"], "done")
         assert provider.ledger()["creates"]["received"] == 1
+
+
+@pytest.mark.parametrize("gone", ["relay.lock", "relay.db", "everything"])
+def test_a_relay_whose_directory_is_no_longer_its_own_takes_nothing_and_leaves(tmp_path, gone):
+    """What would be answered would be in a file that nobody finds, or two relays would work on one: 503, and exit 3."""
+    with simulator(tmp_path, "--run-seconds", "0.2") as provider:
+        configure(tmp_path, provider.port)
+        with relay(tmp_path) as running:
+            if gone == "everything":
+                shutil.move(running.state, tmp_path / "moved")
+            else:
+                (running.state / gone).unlink()
+            refused = running.submit("a boat")
+            assert refused.status_code == 503
+            assert running.child.wait(20) == 3
+        assert provider.ledger()["creates"]["received"] == 0

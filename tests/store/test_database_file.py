@@ -218,6 +218,34 @@ async def test_link_is_not_followed(path):
     assert digest(target) == before
 
 
+async def test_a_file_that_was_moved_takes_nothing_more(path):
+    """What is told would be in a file that the next start does not find."""
+    store = await SqliteStore.open(path)
+    (kept,) = await add(store, make_task())
+    moved = path.rename(path.with_name("moved.db"))
+    with pytest.raises(DatabaseUnusable, match="moved or deleted"):
+        await add(store, make_task())
+    path.with_name("relay.db-wal").rename(path.with_name("moved.db-wal"))
+    await store.aclose()
+    store = await SqliteStore.open(moved)
+    assert await store.live() == [kept]
+    await store.aclose()
+
+
+async def test_a_lock_that_is_lost_ends_all_writing(path):
+    """Another relay may be at work on the same file."""
+    held = True
+    store = await SqliteStore.open(path, is_locked=lambda: held)
+    await add(store, make_task())
+    held = False
+    with pytest.raises(DatabaseUnusable, match="lock"):
+        await add(store, make_task())
+    held = True
+    with pytest.raises(DatabaseUnusable):
+        await add(store, make_task())
+    await store.aclose()
+
+
 async def test_missing_folder_is_a_clear_error(path):
     """
     A folder that is not there is named, and not made.

@@ -86,7 +86,7 @@ async def _serve(wish: Wish, ready: Callable[[str], None], clock: Clock) -> None
         listener, token = _listen(wish)
         port = listener.getsockname()[1]
         with listener:
-            async with assembled(wish.config, wish.state_dir, own_port=lambda: port) as relay:
+            async with assembled(wish.config, wish.state_dir, own_port=lambda: port, is_locked=lock.is_held) as relay:
                 await _Life(wish, relay, listener, token, clock).run(ready)
     logger.info("relay.complete")
 

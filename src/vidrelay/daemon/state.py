@@ -92,6 +92,17 @@ class StateLock:
             self._descriptor = descriptor
         return taken
 
+    def is_held(self) -> bool:
+        """
+        Whether the lock is this process's, and still the one that another would find in the directory.
+        """
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path))
+        except OSError:
+            return False
+
     def release(self) -> None:
         """
         Let go of the lock, if it is held.

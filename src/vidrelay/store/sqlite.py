@@ -6,6 +6,7 @@ directory's lock: two processes that write one WAL database can damage it (SQLit
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from vidrelay.core.errors import DatabaseUnusable
 from vidrelay.core.lifecycle import Event
 from vidrelay.core.ports import Admission, CachedResult, Pause, Scope, TwinRule
 from vidrelay.core.task import Asset, State, Task
@@ -42,7 +44,14 @@ class SqliteStore:
     in the log: its task comes with the `version` and `event_id` that it had.
     """
 
-    def __init__(self, writer: sqlite3.Connection, reader: sqlite3.Connection, *, log_entries: int) -> None:
+    def __init__(
+        self,
+        writer: sqlite3.Connection,
+        reader: sqlite3.Connection,
+        *,
+        log_entries: int,
+        require_ours: Callable[[], None],
+    ) -> None:
         """
         Take over both connections; use `open`.
         """
@@ -50,14 +59,18 @@ class SqliteStore:
         self._log_entries = log_entries
         self._counters = Counters(reads.counters(Session(reader)))
         self._reader = Reader(reader)
-        self._writer = Writer(writer, self._counters, tell=self._tell)
+        self._writer = Writer(writer, self._counters, tell=self._tell, require_ours=require_ours)
 
     @classmethod
-    async def open(cls, path: Path, *, log_entries: int = LOG_ENTRIES) -> "SqliteStore":
+    async def open(
+        cls, path: Path, *, log_entries: int = LOG_ENTRIES, is_locked: Callable[[], bool] = lambda: True
+    ) -> "SqliteStore":
         """
         Open the database at `path`, made or migrated where needed; its folder must exist.
 
-        `log_entries`: how many entries of the event log are kept.
+        `log_entries`: how many entries of the event log are kept. `is_locked`: whether the caller still holds the lock.
+        Where it does not, or the file at `path` is another, nothing is written any more: what was answered would be in
+        a file that nobody finds, or two relays would work on one.
 
         Raises:
             DatabaseUnusable: It is corrupt, not vidrelay's, or newer; it was left untouched.
@@ -65,7 +78,8 @@ class SqliteStore:
             StoreError: It cannot be opened.
         """
         writer, reader = await asyncio.to_thread(_connect, path)
-        return cls(writer, reader, log_entries=log_entries)
+        require_ours = partial(_require_ours, path, await asyncio.to_thread(path.stat), is_locked)
+        return cls(writer, reader, log_entries=log_entries, require_ours=require_ours)
 
     async def aclose(self) -> None:
         """
@@ -263,6 +277,18 @@ class SqliteStore:
             return result
 
         return await self._writer.run(change_and_trim)
+
+
+def _require_ours(path: Path, opened: os.stat_result, is_locked: Callable[[], bool]) -> None:
+    try:
+        same = os.path.samestat(path.stat(), opened)
+    except OSError:
+        same = False
+    if not (same and is_locked()):
+        raise DatabaseUnusable(
+            f"{path} was moved or deleted, or its directory's lock was, while the relay ran. Nothing more is stored or "
+            "sent; put it back, and start the relay again."
+        )
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:

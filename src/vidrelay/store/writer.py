@@ -142,15 +142,30 @@ class _Group:
     changed: bool = False
 
 
+def _take_for_ours() -> None:
+    """
+    Take the database for this process's own without a look.
+    """
+
+
 class Writer:
     """
     Runs changes on its connection, which it closes at the end.
     """
 
-    def __init__(self, connection: sqlite3.Connection, counters: Counters, *, tell: Callable[[Task], None]) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        counters: Counters,
+        *,
+        tell: Callable[[Task], None],
+        require_ours: Callable[[], None] = _take_for_ours,
+    ) -> None:
         """
-        Write for the running event loop, on which `tell` is called for each task that a commit has changed.
+        Write for the running event loop, on which `tell` is called for each task that a commit has changed. Before each
+        transaction `require_ours` raises DatabaseUnusable where the database is not this process's any more.
         """
+        self._require_ours = require_ours
         self._connection = connection
         self._counters = counters
         self._tell = tell
@@ -255,6 +270,7 @@ class Writer:
     def _require_usable(self) -> None:
         if self._unusable is not None:
             raise self._unusable
+        self._require_ours()
 
     def _run_one(self, job: _Job[Any], group: _Group) -> None:
         """
