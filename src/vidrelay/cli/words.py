@@ -18,7 +18,7 @@ _CANCEL = {
     CancelOutcome.STOPPED: "stopped, at the provider too",
     CancelOutcome.TOO_LATE: "too late, it had ended",
     CancelOutcome.UNSUPPORTED: "stopped here; the provider cannot stop it, so it may run on there",
-    CancelOutcome.LOCAL: "stopped here; the provider had nothing to stop",
+    CancelOutcome.LOCAL: "stopped here; the provider was not asked",
     CancelOutcome.PENDING: "noted; not settled yet",
 }
 
