@@ -230,6 +230,9 @@ def test_an_uncertain_task_exits_4_and_says_what_can_be_done(shell: Shell, provi
     assert made.returncode == 4, made.stderr
     task_id = json.loads(made.stdout)["taskId"]
     assert f"vidrelay resolve {task_id} --abandon" in made.stderr
+    twin = shell.run("generate", "A fox", "--no-wait")
+    assert (twin.returncode, twin.stdout.strip()) == (4, task_id)
+    assert "joined: it is unclear" in twin.stderr
     assert shell.run("resolve", task_id, "--abandon").returncode == 0
     assert shell.run("show", task_id).returncode == 1
 

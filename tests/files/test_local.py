@@ -18,6 +18,7 @@ from vidrelay.core.errors import DiskFull
 from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
+from vidrelay.testing.records import make_file
 
 FINGERPRINT = "ab12" * 16
 NAME = ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=0)
@@ -323,6 +324,19 @@ async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path
     (root / ("cd34" * 16)).symlink_to(outside)
     assert await files.sweep(frozenset()) == 1
     assert (outside / "tsk_1-0.mp4").read_bytes() == b"precious"
+
+
+async def test_deleting_a_result_follows_no_link(files: LocalFiles, root: Path, tmp_path: Path) -> None:
+    """
+    Where a result's folder was replaced by a link, what it points to is not the relay's to delete.
+    """
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "task-0.mp4").write_bytes(b"precious")
+    root.mkdir(parents=True, exist_ok=True)
+    (root / FINGERPRINT).symlink_to(outside)
+    await files.delete([make_file(task_id="task", path=f"{FINGERPRINT}/task-0.mp4")])
+    assert (outside / "task-0.mp4").read_bytes() == b"precious"
 
 
 async def test_a_sweep_without_a_cache_finds_nothing(files: LocalFiles) -> None:

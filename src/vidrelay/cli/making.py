@@ -96,7 +96,7 @@ class _Making:
             say(_greeting(task))
             if self._no_wait:
                 out_json(task.json) if self._as_json else out(task.id)
-                return Exit.DONE
+                return exit_of(task.state)
             with display(quiet=task.ended) as screen:
                 found = await follow(client, [task], screen.show)
             ended = found[task.id]
@@ -121,6 +121,8 @@ class _Making:
 def _greeting(task: "TaskView") -> str:
     if task.from_cache:
         how = "found in the cache: made before, so nothing is paid again"
+    elif task.deduped and task.state is State.UNCERTAIN:
+        how = "joined: it is unclear whether the provider took this very clip"
     elif task.deduped:
         how = "joined: this very clip is being made already"
     else:

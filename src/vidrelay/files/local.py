@@ -166,6 +166,9 @@ class LocalFiles:
 
     def _delete(self, paths: list[Path]) -> None:
         for path in paths:
+            if path.parent.is_symlink():
+                logger.warning("file.not_deleted name=%s why=%s", path.name, "its folder is a link")
+                continue
             try:
                 path.unlink(missing_ok=True)
             except OSError as exc:
