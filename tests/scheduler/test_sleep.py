@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from vidrelay.core.errors import DiskFull
+from vidrelay.core.lifecycle import Accepted
 from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
 from vidrelay.testing.toy import BASE, ToyAdapter, ToyProvider
@@ -127,3 +129,39 @@ async def test_a_wish_to_cancel_under_way_is_said_again(bench):
             bench.clock.jump(NIGHT)
             await bench.clock.advance(10)
         assert (await bench.relay.get(task.id)).state is State.CANCELLED
+
+
+class FullUntil:
+    """
+    A store whose saves of an accepted task find the disk full until a moment of the clock.
+    """
+
+    def __init__(self, store, clock, until) -> None:
+        self.__dict__.update(_store=store, _clock=clock, _until=until)
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._store, name, value)
+
+    async def save(self, task, event, **words):
+        """Refuse while the disk is full."""
+        if isinstance(event, Accepted) and self._clock.monotonic() < self._until:
+            raise DiskFull
+        return await self._store.save(task, event, **words)
+
+
+async def test_an_answer_that_waits_for_the_disk_outlives_two_sleeps(bench):
+    """Each sleep breaks calls off, and none of them what a provider has already told."""
+    until = bench.clock.monotonic() + 120
+    bench.wrap = lambda port: FullUntil(port, bench.clock, until)
+    async with bench.running():
+        task = await bench.submit()
+        for _ in range(2):
+            await bench.clock.advance(15)
+            bench.clock.jump(NIGHT)
+            await bench.clock.advance(15)
+        assert (await bench.relay.get(task.id)).state is State.SUBMITTING
+        await bench.until(task.id, State.DONE, within=200)
+    assert len(bench.provider.creates) == 1

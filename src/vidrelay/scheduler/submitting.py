@@ -220,11 +220,16 @@ class Submitter:
 
 async def _unbroken(work: Coroutine[Any, Any, Delay]) -> Delay:
     """
-    Finish the work even if the step is cancelled meanwhile: what a provider has answered to a create must be saved.
+    Finish the work even if the step is cancelled meanwhile, and again: what a provider has answered to a create must be
+    saved, however long the disk takes.
     """
-    inner = asyncio.get_running_loop().create_task(work)
-    try:
-        return await asyncio.shield(inner)
-    except asyncio.CancelledError:
-        await inner
-        raise
+    inner, broken = asyncio.get_running_loop().create_task(work), False
+    while not inner.done():
+        try:
+            await asyncio.wait([inner])
+        except asyncio.CancelledError:
+            broken = True
+    delay = inner.result()
+    if broken:
+        raise asyncio.CancelledError
+    return delay
