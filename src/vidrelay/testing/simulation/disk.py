@@ -106,21 +106,20 @@ class Disk:
         """
         shutil.rmtree(old, ignore_errors=True)
 
-    def results(self) -> dict[str, Path]:
+    def results(self) -> dict[str, str]:
         """
-        Every file in the cache under a name that a reader looks for, by its relative path.
+        The path of every file in the cache under a name that a reader looks for, by its relative path.
         """
-        cache = self.state / "cache"
         return {
-            f"{folder.name}/{file.name}": Path(file.path)
-            for folder in _scan(cache)
+            f"{folder.name}/{file.name}": file.path
+            for folder in _scan(f"{self.state}/cache")
             if folder.is_dir()
-            for file in _scan(Path(folder.path))
+            for file in _scan(folder.path)
             if not file.name.endswith(".part")
         }
 
 
-def _scan(folder: Path) -> list[os.DirEntry[str]]:
+def _scan(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)

@@ -46,6 +46,12 @@ class Truth:
         found = self._connection.execute("SELECT id, place_until FROM tasks")
         return {task_id: None if until is None else rows.to_instant(until) for task_id, until in found}
 
+    def ids(self) -> frozenset[str]:
+        """
+        The id of every task.
+        """
+        return frozenset(task_id for (task_id,) in self._connection.execute("SELECT id FROM tasks"))
+
     def indexed(self) -> frozenset[str]:
         """
         Every path in the cache's index.

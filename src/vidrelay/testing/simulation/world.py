@@ -245,7 +245,7 @@ class World:
         results = self.ground.disk.results()
         if results and hit("disk.lost_file"):
             name, path = next(iter(results.items()))
-            path.unlink()
+            Path(path).unlink()
             self.invariants.lost_files.add(name)
 
     def _stop(self, life: Life, grace: float) -> None:
@@ -349,6 +349,8 @@ class World:
             waited += 20.0
 
     def _settle_all(self, *, gives_up: bool) -> None:
+        if all(task.state is not State.UNCERTAIN for task in self.invariants.tasks.values()):
+            return
         # Whatever can be found by itself has been found by then.
         self._run(700.0)
         self._drain()
