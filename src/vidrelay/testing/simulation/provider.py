@@ -213,6 +213,12 @@ class Provider:
         self.jobs.clear()
         self.journal.note("provider.forgot")
 
+    def hurry(self) -> None:
+        """
+        Have many workers, and short jobs from now on: with the trouble over there is little to learn from waiting.
+        """
+        self.workers, self.run_range = 16, (1.0, 4.0)
+
     def crowd(self, count: int) -> None:
         """
         Let strangers put so many jobs into the queue.

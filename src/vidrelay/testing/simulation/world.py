@@ -305,6 +305,7 @@ class World:
         self._point = None
         self.ground.clock.right()
         self._open_gates()
+        self._provider.hurry()
         if self._life is not None:
             self._life.spare()
         life = self._ready()
