@@ -9,7 +9,8 @@ from vidrelay.core.task import BlockReason, CancelOutcome, RemoteState, State
 _BLOCKED = {
     BlockReason.RATE: "the provider asks to wait",
     BlockReason.BALANCE: "the account is out of balance; top it up, then: vidrelay accounts --resume {account}",
-    BlockReason.AUTH: "the provider refuses the key; mend it, then: vidrelay accounts --resume {account}",
+    BlockReason.AUTH: "the provider refuses the key of {account}, or no account has that name; mend it, "
+    "then: vidrelay accounts --resume {account}",
     BlockReason.DAILY_LIMIT: "the daily limit is reached",
     BlockReason.DISK: "the disk is full",
 }

@@ -135,10 +135,11 @@ class Submitter:
 
     async def _lose(self, task: Task, track: Track, account: Account, detail: str) -> Delay:
         traits = account.plan.adapter.traits
+        why = detail.rstrip(".")
         problem = Problem(
             code="uncertain_submit",
             title="The create call's answer was lost",
-            detail=f"It is not known whether the provider made this task: {detail}. It may already be charged. "
+            detail=f"It is not known whether the provider made this task: {why}. It may already be charged. "
             "vidrelay does not send it again by itself; `vidrelay resolve` does what you decide.",
             status=504,
         )
