@@ -74,7 +74,9 @@ def polled(answer: HttpReply, dialect: str = "auto", remote_id: str = "video_68f
 
 
 def search(*, owned: frozenset[str] = frozenset(), sent_at: datetime = SENT_AT) -> Search:
-    return Search(sent_at=sent_at, lost_at=sent_at + timedelta(seconds=30), elapsed=30.0, owned=owned)
+    lost_at = sent_at + timedelta(seconds=30)
+    # Of the half minute since, this life of the relay has seen nothing.
+    return Search(sent_at=sent_at, lost_at=lost_at, elapsed=0.0, lost_ago=30.0, owned=owned)
 
 
 def listing(*jobs: Mapping[str, Any], has_more: bool = False) -> HttpReply:

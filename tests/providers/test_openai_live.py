@@ -52,7 +52,9 @@ class Talk:
 
     async def find(self, task: Task, owned: frozenset[str] = frozenset()) -> Any:
         now = SystemClock().now()
-        search = Search(sent_at=task.created_at, lost_at=now + timedelta(seconds=1), elapsed=0.0, owned=owned)
+        search = Search(
+            sent_at=task.created_at, lost_at=now + timedelta(seconds=1), elapsed=0.0, lost_ago=0.0, owned=owned
+        )
         return await converse_with(self.client, self.adapter.find(task, search))
 
 

@@ -230,7 +230,7 @@ def test_a_lost_create_is_settled_by_putting_it_again(status, kind):
     """
     A second PUT finds the job, whether new or there already, and trouble leaves it undecided.
     """
-    search = Search(sent_at=START, lost_at=START, elapsed=0, owned=frozenset())
+    search = Search(sent_at=START, lost_at=START, elapsed=0, lost_ago=0, owned=frozenset())
     sent, outcome = talk(PreviewAdapter().find(TASK, search), reply(status, QUEUED))
 
     assert [(one.method, one.creates) for one in sent] == [("PUT", False)]

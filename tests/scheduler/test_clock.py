@@ -6,7 +6,7 @@ import pytest
 
 from vidrelay.core.lifecycle import Absent
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Dedupe
+from vidrelay.core.ports import Dedupe, Undecided
 from vidrelay.core.task import Resolution, State
 from vidrelay.testing.toy import BASE, ToyAdapter
 
@@ -144,3 +144,33 @@ async def test_a_place_that_seemed_over_at_the_start_does_not_come_back(bench):
         bench.clock.jump(-YEARS - 86_400)
         waiting = await bench.submit("waiting")
         await bench.until(waiting.id, State.DONE, within=2000)
+
+
+class NotingAdapter(ToyAdapter):
+    """
+    An adapter that keeps what it is told of each look-up.
+    """
+
+    def __init__(self, **words):
+        super().__init__(**words)
+        self.searches = []
+
+    def find(self, task, search):
+        """One call, which settles nothing."""
+        self.searches.append(search)
+        yield HttpRequest(method="GET", url=f"{BASE}/jobs")
+        return Undecided(detail="noted")
+
+
+async def test_a_look_up_knows_how_long_ago_the_create_was_lost_whoever_saw_it(bench):
+    """What passed while no relay ran counts where the clocks are compared, not where absence is judged."""
+    bench.adapter = NotingAdapter(dedupe=Dedupe.LIST)
+    bench.provider.arm("create", "lost_after")
+    async with bench.running(kill=True):
+        await bench.submit()
+        await bench.clock.advance(10)
+    await bench.clock.advance(600)
+    async with bench.running():
+        await bench.clock.advance(10)
+    told = [(round(search.elapsed), round(search.lost_ago)) for search in bench.adapter.searches]
+    assert told == [(5, 5), (0, 610), (5, 615)]

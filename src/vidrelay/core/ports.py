@@ -180,13 +180,16 @@ class Search:
     """
     What a look-up for a lost create may go by.
 
-    `sent_at` and `lost_at` bound when it was made; `owned` are remote ids that belong to other tasks of ours; `elapsed`
-    is how long ago it was lost, in seconds that this life of the relay has seen pass: never more than it is.
+    `sent_at` and `lost_at` bound when it was made; `owned` are remote ids that belong to other tasks of ours. How long
+    ago it was lost, in seconds: `elapsed` is what this life of the relay has seen pass, never more than it is, and so
+    what absence may be judged by; `lost_ago` is what the wall clock tells of the time before as well, right unless that
+    was set, and so what the two clocks may be compared by.
     """
 
     sent_at: datetime
     lost_at: datetime
     elapsed: float
+    lost_ago: float
     owned: frozenset[str]
 
 

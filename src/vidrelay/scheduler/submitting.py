@@ -36,7 +36,7 @@ class Submitter:
         Whatever goes wrong after its first byte may have left makes the task uncertain, unless the provider can tell a
         repeated create apart by its key.
         """
-        track.fresh_place, track.lost_at, track.looked = False, None, 0.0
+        track.fresh_place, track.lost_at, track.lost_before, track.looked = False, None, 0.0, 0.0
         if self._held(account, creates=True) > 0:
             return await self._hold_back(task)
         sending, heard = Sending(), account.heard()
@@ -155,7 +155,10 @@ class Submitter:
         now = self._tools.clock.monotonic()
         # Whatever made it due (a jump of the clock, a lifted pause) does not outweigh the times of the look-ups. An
         # earlier life of the relay may have missed them, so this one begins with one.
-        known, elapsed = track.lost_at is not None, track.lost_for(now)
+        known = track.lost_at is not None
+        if not known:
+            track.lost_before = max(0.0, (self._tools.clock.now() - task.updated_at).total_seconds())
+        elapsed = track.lost_for(now)
         due_at = track.looked + (next_lookup(track.looked) or 0.0) if known else 0.0
         sent_at = task.started_at or task.created_at
         early = max(account.rest(creates=False, monotonic=now), track.held_until - now, due_at - elapsed)
@@ -167,7 +170,13 @@ class Submitter:
             return track.turn_at - now
         track.turn_at = None
         owned = await self._tools.store.remote_ids(account=task.account, since=sent_at - timedelta(hours=1))
-        search = Search(sent_at=sent_at, lost_at=task.updated_at, elapsed=elapsed, owned=owned)
+        search = Search(
+            sent_at=sent_at,
+            lost_at=task.updated_at,
+            elapsed=elapsed,
+            lost_ago=elapsed + track.lost_before,
+            owned=owned,
+        )
         self._tools.store.count(polls=1)
         try:
             outcome = await self._tools.caller.converse(account, account.plan.adapter.find(task, search))

@@ -23,7 +23,8 @@ class Track:
     provider accepted it. `asked_at`: when it was last polled, `turn_at`: the turn it has for that among the account's
     other tasks, `held_until`: till when the provider asked to leave it alone. `ask_first`: the wish to cancel it could
     not be delivered, so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost,
-    or this life of the relay first knew of it; `looked`: how long after that it was last looked for. `unchanged`:
+    or this life of the relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock;
+    `looked`: how long after `lost_at` it was last looked for. `unchanged`:
     seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
     estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when the first
     of those came that gave no whole file. `candidates`: what the last look for
@@ -42,6 +43,7 @@ class Track:
     held_until: float = NOT_HELD
     ask_first: bool = False
     lost_at: float | None = None
+    lost_before: float = 0.0
     looked: float = 0.0
     troubles: int = 0
     missing: int = 0

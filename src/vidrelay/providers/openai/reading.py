@@ -108,7 +108,7 @@ def between(search: Search, reply: HttpReply) -> Between:
     shown = date_of(reply)
     try:
         if shown is not None:
-            ahead = shown - (search.lost_at + timedelta(seconds=search.elapsed))
+            ahead = shown - (search.lost_at + timedelta(seconds=search.lost_ago))
             return Between(search.sent_at + ahead - EARLY, search.lost_at + ahead + SLACK)
     except OverflowError:
         pass  # a date at the end of time shows nothing
