@@ -104,7 +104,7 @@ async def test_a_mistyped_adoption_is_refused_and_changes_nothing(bench):
         with pytest.raises(InvalidRequest):
             await bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-77")
         assert (await bench.relay.get(task.id)).state is State.UNCERTAIN
-        await bench.clock.advance(0.5)
+        await bench.clock.advance(1)
         await bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-1")
         await bench.until(task.id, State.DONE)
     assert len(bench.provider.creates) == 1

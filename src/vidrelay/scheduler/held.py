@@ -7,7 +7,7 @@ what is stored is mended where the wall clock no longer agrees.
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from vidrelay.core.ports import Clock, Store
 from vidrelay.core.task import State, Task
@@ -53,14 +53,16 @@ class HeldPlaces:
     def _keep(self, task: Task, left: timedelta) -> None:
         self._held[task.id] = task, self._clock.monotonic() + left.total_seconds()
 
-    async def mend(self) -> None:
+    async def mend(self) -> datetime:
         """
-        Let what is stored agree with how long each place is still held.
+        Let what is stored agree with how long each place is still held; returns the instant of the wall clock by which
+        it does. A clock that is set the moment after says nothing of it.
 
         Raises:
             DiskFull: It could not be stored; it is tried again the next time.
             StoreError: The same.
         """
+        now = self._clock.now()
         for task, lapses_at in list(self._held.values()):
             left = lapses_at - self._clock.monotonic()
             if left <= 0:
@@ -68,6 +70,7 @@ class HeldPlaces:
                 await self._store.hold(task.id, None)
                 self._held.pop(task.id, None)
                 continue
-            due = self._clock.now() + timedelta(seconds=left)
+            due = now + timedelta(seconds=left)
             if task.place_until is not None and abs((task.place_until - due).total_seconds()) > AGREES_SECONDS:
                 await self._store.hold(task.id, due)
+        return now

@@ -119,8 +119,9 @@ class Loop:
         self._break_off_late()
         for account in self._accounts.values():
             await self._tools.mend_pauses(account)
-        if await self._places_agree():
-            await self._fill_windows()
+        as_of = await self._places_agree()
+        if as_of is not None:
+            await self._fill_windows(as_of)
         for task_id, track in self._due():
             track.busy = True
             step = self._steps[task_id] = group.create_task(self._guarded(task_id))
@@ -165,36 +166,36 @@ class Loop:
 
     # Windows
 
-    async def _places_agree(self) -> bool:
+    async def _places_agree(self) -> datetime | None:
         """
-        Whether the stored places are those that are held: else none is given until they can be mended.
+        The instant of the wall clock by which the stored places are those that are held; None where they cannot be
+        mended, and then no place is given.
         """
         try:
-            await self._tools.held.mend()
+            return await self._tools.held.mend()
         except DatabaseUnusable:
             raise
         except (DiskFull, StoreError) as problem:
             logger.warning("places.not_mended why=%s", problem.code)
-            return False
-        return True
+            return None
 
-    async def _fill_windows(self) -> None:
+    async def _fill_windows(self, as_of: datetime) -> None:
         for key in self._roster.line.windows():
             account = self._accounts.get(key[0])
             if account is not None:
-                await self._fill(key, account)
+                await self._fill(key, account, as_of)
 
-    async def _fill(self, key: WindowKey, account: Account) -> None:
+    async def _fill(self, key: WindowKey, account: Account, as_of: datetime) -> None:
         """
         Give places to the first in line while there is room, the account does not rest, and the disk has space.
         """
         self._frees_at.pop(key, None)
-        taken = await self._take_places(key, account)
+        taken = await self._take_places(key, account, as_of)
         if taken:
             # Everybody behind has moved up; those far back are not told of each step.
             self._roster.moved_up(key, TOLD_IN_LINE)
 
-    async def _take_places(self, key: WindowKey, account: Account) -> int:
+    async def _take_places(self, key: WindowKey, account: Account, as_of: datetime) -> int:
         taken = 0
         while self._roster.line.waiting(key) and not self._stopping:
             monotonic = self._clock.monotonic()
@@ -208,7 +209,7 @@ class Loop:
                 return taken
             try:
                 task = await self._store.take_place(
-                    account=key[0], window=key[1], limit=limit, submission_key=self._new_id(), now=self._clock.now()
+                    account=key[0], window=key[1], limit=limit, submission_key=self._new_id(), now=as_of
                 )
             except DiskFull:
                 self._tools.rest_for_disk(account)
@@ -219,7 +220,7 @@ class Loop:
                 logger.warning("window.waits account=%s why=%s", account.name, problem.message)
                 return taken
             if task is None:
-                _, self._frees_at[key] = await self._store.places(account=key[0], window=key[1], now=self._clock.now())
+                _, self._frees_at[key] = await self._store.places(account=key[0], window=key[1], now=as_of)
                 return taken
             track = self._roster.track(task.id)
             if track is not None:
