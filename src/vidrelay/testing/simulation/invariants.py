@@ -74,7 +74,7 @@ class Invariants:
         self._held_since: dict[str, float] = {}
         self._freed_unseen: set[str] = set()
         self._found_late: set[str] = set()
-        self._closed_at = 0.0
+        self._awake_at = 0.0
         self._replays = {account.key.name: account.key.protection is Dedupe.REPLAY for account in ground.accounts}
         self._windows = {account.key.name: account.window for account in ground.accounts}
 
@@ -98,6 +98,12 @@ class Invariants:
             self._hold(task_id, until)
             self._find_unseen(task_id, until)
 
+    def awake(self) -> None:
+        """
+        A life is under way, and can see what becomes of the wall clock.
+        """
+        self._awake_at = self._ground.loop.time()
+
     def closes(self) -> None:
         """
         A life lets go of its database, or has ended.
@@ -105,7 +111,6 @@ class Invariants:
         if self._truth is not None:
             self._truth.close()
             self._truth = None
-            self._closed_at = self._ground.loop.time()
 
     # What lives tell
 
@@ -139,7 +144,7 @@ class Invariants:
         """
         A clock that was set while no relay lived to see it may free a place too early: that is not promised.
         """
-        if until is None or not self._ground.clock.was_set_since(self._closed_at - UNSEEN_SECONDS):
+        if until is None or not self._ground.clock.was_set_since(self._awake_at - UNSEEN_SECONDS):
             return
         left = (until - self._ground.clock.now()).total_seconds()
         if left < LONGEST_RUN.total_seconds() - self._held_for(task_id) - PLACE_SLACK:

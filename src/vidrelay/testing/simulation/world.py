@@ -38,6 +38,8 @@ PATIENCE = 6 * HOUR
 
 DEATHS_IN_A_ROW = 5
 GATE = (1, 1, 2, 3, 5)
+UNLISTED = frozenset({"api.forgets", "api.same_id"})
+"""A provider that forgets jobs, or gives one task the id of another's, has no list that may be called complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class World:
         clock = WorldClock(loop)
         journal = Journal(lambda: f"{loop.count} {loop.time():.6f}")
         accounts = _accounts(
-            dice.stream("accounts"), may_cancel=point is not None, forgetful="api.forgets" in faults.rates
+            dice.stream("accounts"), may_cancel=point is not None, complete_list=UNLISTED.isdisjoint(faults.rates)
         )
         provider = Provider(
             keys=[account.key for account in accounts],
@@ -193,6 +195,7 @@ class World:
         if life is not None and life.alive:
             if life.relay is not None:
                 self._deaths_in_a_row = 0
+                self.invariants.awake()
             return life
         self._lives += 1
         self.ground.journal.note("life", self._lives)
@@ -370,7 +373,7 @@ class World:
             life.bury()
 
 
-def _accounts(chance: random.Random, *, may_cancel: bool, forgetful: bool) -> tuple[AccountSetup, ...]:
+def _accounts(chance: random.Random, *, may_cancel: bool, complete_list: bool) -> tuple[AccountSetup, ...]:
     kinds = chance.sample(list(Dedupe), chance.choice((1, 2, 3)))
     accounts = []
     for number, kind in enumerate(kinds, start=1):
@@ -381,7 +384,7 @@ def _accounts(chance: random.Random, *, may_cancel: bool, forgetful: bool) -> tu
             limit=limit,
             protection=kind,
             tells_limit=chance.random() < 0.5,
-            complete_list=not forgetful,
+            complete_list=complete_list,
         )
         configured = chance.choice((None, limit, max(1, limit - 1)))
         accounts.append(AccountSetup(key=key, configured=configured, can_cancel=may_cancel or chance.random() < 0.7))
