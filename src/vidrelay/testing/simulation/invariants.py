@@ -75,6 +75,7 @@ class Invariants:
         self._freed_unseen: set[str] = set()
         self._found_late: set[str] = set()
         self._awake_at = 0.0
+        self._woken = 0
         self._replays = {account.key.name: account.key.protection is Dedupe.REPLAY for account in ground.accounts}
         self._windows = {account.key.name: account.window for account in ground.accounts}
 
@@ -96,13 +97,12 @@ class Invariants:
         self._catch_up()
         for task_id, until in self._truth.held().items():
             self._hold(task_id, until)
-            self._find_unseen(task_id, until)
 
     def awake(self) -> None:
         """
         A life is under way, and can see what becomes of the wall clock.
         """
-        self._awake_at = self._ground.loop.time()
+        self._awake_at, self._woken = self._ground.loop.time(), self._life
 
     def closes(self) -> None:
         """
@@ -132,6 +132,8 @@ class Invariants:
         self._catch_up()
 
     def _hold(self, task_id: str, until: datetime | None) -> None:
+        if until is None and self.tasks[task_id].place_until is not None and self._is_unseen(task_id):
+            self._freed_unseen.add(task_id)
         self.tasks[task_id] = replace(self.tasks[task_id], place_until=until)
 
     def _note_held(self, task: Task) -> None:
@@ -140,15 +142,20 @@ class Invariants:
         elif task.place_until is not None:
             self._held_since.setdefault(task.id, self._ground.clock.truth())
 
-    def _find_unseen(self, task_id: str, until: datetime | None) -> None:
+    def _is_unseen(self, task_id: str) -> bool:
         """
-        A clock that was set while no relay lived to see it may free a place too early: that is not promised.
+        Whether a place that is given back so early was stored by a clock that was set while no relay lived to see it:
+        that it is kept then is not promised.
         """
-        if until is None or not self._ground.clock.was_set_since(self._awake_at - UNSEEN_SECONDS):
-            return
-        left = (until - self._ground.clock.now()).total_seconds()
-        if left < LONGEST_RUN.total_seconds() - self._held_for(task_id) - PLACE_SLACK:
-            self._freed_unseen.add(task_id)
+        asleep = self._woken != self._life
+        set_unseen = self._ground.clock.was_set_since(self._awake_at - UNSEEN_SECONDS)
+        return asleep and set_unseen and not self._lasted(task_id)
+
+    def _lasted(self, task_id: str) -> bool:
+        """
+        Whether a place was held as long as a job can run.
+        """
+        return self._held_for(task_id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
 
     def _held_for(self, task_id: str) -> float:
         """
@@ -379,8 +386,7 @@ class Invariants:
         """
         if task.state not in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED) or self._holds(task):
             return False
-        lasted = self._held_for(task.id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
-        return lasted or task.id in self._freed_unseen
+        return self._lasted(task.id) or task.id in self._freed_unseen
 
     def _holds(self, task: Task) -> bool:
         return task.holds_place(self._ground.clock.now())
