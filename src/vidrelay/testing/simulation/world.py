@@ -315,8 +315,10 @@ class World:
         self.apps.call(life, self.apps.calm)
         self._drain()
         for gives_up in (False, True):
-            # What a person has made again may be lost again, where the provider forgot the first.
+            # What a person has made again may be lost again, where the provider forgot the first. And an answer of
+            # before, on its way when all was well again, may have asked for a week.
             if not self.invariants.broken:
+                self.apps.call(self._ready(), self.apps.calm)
                 self._settle_all(gives_up=gives_up)
                 self._drain()
         if self.invariants.broken:
