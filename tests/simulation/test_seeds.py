@@ -5,6 +5,7 @@ A few seeds of the whole relay; `make sim` runs as many as one likes.
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -69,3 +70,13 @@ def test_a_kind_of_trouble_that_never_comes_is_noticed():
         tally.add(Run(seed=seed), Outcome(seed=seed, steps=1, digest="", broken=(), tail=()), 0.0)
     assert "net.lost_after" in tally.rare()
     assert "uncertain" in tally.rare()
+
+
+def test_a_kill_point_that_no_run_comes_to_is_noticed():
+    """And so is it where many runs miss theirs, though each point has one that dies there."""
+    tally = Tally()
+    died = Outcome(seed=1, steps=1, digest="", broken=(), tail=(), died_at=Counter({POINTS["k1"]: 1}))
+    tally.add(Run(seed=1, point="k1"), died, 0.0)
+    assert tally.spared() == []
+    tally.add(Run(seed=1, point="k2"), died, 0.0)
+    assert tally.spared() == ["k2", "too many"]

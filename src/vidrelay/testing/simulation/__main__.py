@@ -34,7 +34,7 @@ def main() -> int:
         _say(json.dumps(_figures(tally)))
     else:
         _tell(tally)
-    return 1 if tally.broken or tally.missed or (tally.rare() and not asked.points) else 0
+    return 1 if tally.broken or tally.spared() or (tally.rare() and not asked.points) else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -93,7 +93,8 @@ def _figures(tally: Tally) -> dict[str, object]:
         "pointsNeverPassed": [name for name, event in POINTS.items() if not tally.points[event]],
         "diedAt": dict(sorted(tally.died_at.items())),
         "rare": tally.rare(),
-        "missed": [run.command() for run in tally.missed],
+        "diedAtTheirPoint": len(tally.runs_at) - len(tally.missed),
+        "spared": tally.spared(),
         "broken": [run.command() for run, _ in tally.broken],
     }
 

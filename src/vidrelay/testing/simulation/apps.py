@@ -197,7 +197,9 @@ class Apps:
         return self._chance.choice(self.known) if self.known else None
 
     async def _cancel(self, _: Life, relay: Relay) -> None:
-        task_id = self._any()
+        running = [task.id for task in relay.live() if task.state is State.RUNNING]
+        # Of all that were ever made, few are at work.
+        task_id = self._chance.choice(running) if running and self._chance.random() < 0.5 else self._any()
         if task_id is not None:
             before = await relay.get(task_id)
             task, outcome = await relay.cancel(task_id)

@@ -23,6 +23,9 @@ BATCHES_A_PROCESS = 5
 
 ENOUGH_TO_JUDGE = 200
 LEAST_SHARE = 0.01
+MOST_MISSED = 0.05
+"""A seed with trouble of every kind may never come to a point; so many may not."""
+
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 a folder of our own is made in it
 
 
@@ -47,7 +50,8 @@ class Run:
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """
-    What many runs came to; the counters count the runs in which something came up.
+    What many runs came to; the counters count the runs in which something came up. `runs_at` were to die at a kill
+    point, and `missed` are those of them that never came to it.
     """
 
     runs: int = 0
@@ -62,6 +66,7 @@ class Tally:
     died_at: Counter[str] = field(default_factory=Counter)
     broken: list[tuple[Run, Outcome]] = field(default_factory=list)
     missed: list[Run] = field(default_factory=list)
+    runs_at: list[Run] = field(default_factory=list)
 
     def add(self, run: Run, outcome: Outcome, cpu_seconds: float) -> None:
         """
@@ -80,10 +85,21 @@ class Tally:
             (self.points, outcome.points),
         ):
             sums.update(name for name, count in seen.items() if count)
+        if run.point is not None:
+            self.runs_at.append(run)
         if outcome.broken:
             self.broken.append((run, outcome))
         elif run.point is not None and not outcome.died_at[POINTS[run.point]]:
             self.missed.append(run)
+
+    def spared(self) -> list[str]:
+        """
+        The kill points at which no run died that was to die there, and "too many" where one run of twenty did not.
+        """
+        aimed = Counter(run.point for run in self.runs_at)
+        missed = Counter(run.point for run in self.missed)
+        never = [point for point, count in aimed.items() if point is not None and missed[point] == count]
+        return never + (["too many"] if len(self.missed) > MOST_MISSED * len(self.runs_at) else [])
 
     def rare(self) -> list[str]:
         """

@@ -29,6 +29,7 @@ from vidrelay.testing.simulation.provider import Key, Provider
 from vidrelay.testing.simulation.words import LONGEST_RUN
 
 HOUR = 3600.0
+ONCE = frozenset({POINTS["k39"], POINTS["k41"]})
 MOST_STEPS = 1_000
 """A point that has not been passed by then, in steps, is one that this seed does not reach."""
 
@@ -201,7 +202,9 @@ class World:
         self.ground.journal.note("life", self._lives)
         self._life = life = Life(self.ground, self._lives, self.invariants)
         if self._point is not None and self.died_at[self._point] < DEATHS_AT_A_POINT:
-            life.arm(self._point, self._chance.choice((1, 1, 2, 3)))
+            # Some pass it once in a life, if at all: the making of the database, say.
+            rare = self._point in ONCE or self._taken >= self._steps
+            life.arm(self._point, 1 if rare else self._chance.choice((1, 1, 2, 3)))
         elif 0 < self._deaths_in_a_row < DEATHS_IN_A_ROW and self.ground.faults.hit("die.again", weight=6.0):
             # Once more, while it takes up what the last one left.
             self.ground.loop.run(handles=self._chance.randint(1, 120))
@@ -241,7 +244,8 @@ class World:
             life.arm(self._chance.choice(list(POINTS.values())), self._chance.choice((1, 1, 1, 2, 4)))
         if hit("die.power", came=False):
             life.cut_power()
-        if life.relay is not None and hit("die.stop"):
+        wanted = self._point == POINTS["k41"] and self._chance.random() < 0.1
+        if life.relay is not None and (wanted or hit("die.stop")):
             self._stop(life, self._chance.choice((0.0, 0.1, 10.0, 400.0)))
         self._time_trouble()
         self._far_trouble()
