@@ -30,7 +30,7 @@ demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key
 	@$(BIN)/python scripts/demo.py
 
 test: $(STAMP) ## run every test (about three minutes)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 SEEDS ?= 50
 
