@@ -29,8 +29,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key, no network, nothing paid
 	@$(BIN)/python scripts/demo.py
 
-test: $(STAMP) ## run every test (about three minutes)
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+test: $(STAMP) ## run every test (five to six minutes on two cores)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 SEEDS ?= 50
 

@@ -255,7 +255,7 @@ async def test_a_refused_create_goes_back_in_line_though_its_pause_cannot_be_kep
 
 def test_a_full_disk_does_not_shorten_a_providers_pause():
     """A provider that asked for an hour gets it, whatever our own disk does meanwhile."""
-    account = Account(AccountPlan(name="a", provider="toy", adapter=None, transport=None, downloader=None))
+    account = Account(AccountPlan(name="a", provider="toy", adapter=ToyAdapter(), transport=None, downloader=None))
     asked = Refused(scope=Scope.CREATES, reason="balance", detail="402", retry_after=3600.0)
     own = Refused(scope=Scope.CREATES, reason="disk", detail="full", retry_after=30.0)
     account.refused(asked, now=START, monotonic=0.0, chance=0.5)
