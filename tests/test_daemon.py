@@ -88,7 +88,7 @@ def free_ports() -> list[int]:
     """
     for shift in range(0, 4000, TRIES):
         start = os.getpid() * 100 + shift
-        ports = candidates(ephemeral_range(), lambda count, start=start: start % count)  # type: ignore[misc]
+        ports = candidates(ephemeral_range(), lambda count, start=start: start % count)
         holders = [try_port(port) for port in ports]
         for holder in holders:
             if holder is not None:

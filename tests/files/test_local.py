@@ -6,10 +6,7 @@ A result's name exists only for a whole file, and nothing outside the cache is e
 import asyncio
 import hashlib
 import os
-import resource
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
 from vidrelay.testing.records import make_file
+from vidrelay.testing.simulation.disk import longest_file
 
 FINGERPRINT = "ab12" * 16
 NAME = ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=0)
@@ -42,19 +40,6 @@ async def save(files: LocalFiles, content: bytes = b"whole", name: ResultName = 
 
 def names(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
-
-
-@contextmanager
-def file_size_limit(size_bytes: int) -> Iterator[None]:
-    """
-    A disk that is full after so many bytes of a file.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 async def test_a_saved_result_is_described_as_it_lies_on_the_disk(files: LocalFiles, root: Path) -> None:
@@ -229,7 +214,7 @@ async def test_a_full_disk_is_told_and_the_part_is_gone(files: LocalFiles, root:
     """
     part = await files.part(NAME)
     await part.write(b"x" * 50_000)
-    with file_size_limit(100_000), pytest.raises(DiskFull):
+    with longest_file(100_000), pytest.raises(DiskFull):
         await part.write(b"x" * 100_000)
     assert names(root) == set()
 

@@ -214,14 +214,18 @@ class ClientIdWords(PlainWords):
         """
         One look-up.
         """
-        reply = yield self._get(f"/jobs?mark={task.submission_key}")
+        listed = yield from self._listed(f"/jobs?mark={task.submission_key}")
+        return self._settled(listed, search) if isinstance(listed, list) else listed
+
+    def _listed(self, path: str) -> Conversation[list[dict[str, Any]] | Refused | Trouble]:
+        reply = yield self._get(path)
         refused = _refusal(reply)
         if refused is not None:
             return refused
-        told = _object(reply)
-        if reply.status != 200 or "jobs" not in told:
+        jobs = _object(reply).get("jobs")
+        if reply.status != 200 or not isinstance(jobs, list):
             return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
-        return self._settled(told["jobs"], search)
+        return jobs
 
     def _settled(self, jobs: list[dict[str, Any]], search: Search, *, others: int = 0) -> FindOutcome:
         """
@@ -245,14 +249,10 @@ class ListWords(ClientIdWords):
         """
         One list call; a candidate has the same parameters, was made about then, and is no other task's.
         """
-        reply = yield self._get("/jobs")
-        refused = _refusal(reply)
-        if refused is not None:
-            return refused
-        told = _object(reply)
-        if reply.status != 200 or "jobs" not in told:
-            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
-        alike = [job for job in told["jobs"] if job["id"] not in search.owned and _alike(job, task)]
+        listed = yield from self._listed("/jobs")
+        if not isinstance(listed, list):
+            return listed
+        alike = [job for job in listed if job["id"] not in search.owned and _alike(job, task)]
         then = [job for job in alike if _made_then(job, search)]
         return self._settled(then, search, others=len(alike) - len(then))
 
