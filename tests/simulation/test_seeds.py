@@ -80,3 +80,10 @@ def test_a_kill_point_that_no_run_comes_to_is_noticed():
     assert tally.spared() == []
     tally.add(Run(seed=1, point="k2"), died, 0.0)
     assert tally.spared() == ["k2", "too many"]
+
+
+def test_a_job_that_shows_no_sign_of_life_is_given_up():
+    """A provider takes a job up and never begins it; while everybody is away the relay notices."""
+    outcome = run_once(Run(seed=30045))
+    assert outcome.broken == ()
+    assert outcome.states["expired"] > 0

@@ -226,7 +226,7 @@ class Provider:
         for _ in range(count):
             self._make("stranger", "stranger", "", {}, run=self.chance.uniform(*self.run_range))
 
-    def _make(self, key: str, task: str, mark: str, body: dict[str, Any], *, run: float) -> Job:
+    def _make(self, key: str, task: str, mark: str, body: dict[str, Any], *, run: float, stalls: bool = False) -> Job:
         now = self.truth()
         self._count += 1
         lag = self.chance.uniform(0, self.lag) if self.lag else 0.0
@@ -240,6 +240,7 @@ class Provider:
             run_seconds=run,
             listed_at=now + lag,
             readable_at=now,
+            stalls=stalls,
         )
         self.jobs[job.id] = job
         self.move()
@@ -285,9 +286,9 @@ class Provider:
             return _json({"id": known, "state": "queued"})
         if len(self.unended(key.name)) >= key.limit or self.faults.hit("api.full"):
             return _error(429, "too many running")
-        job = self._make(key.name, create.task, create.mark, create.body, run=self.chance.uniform(*self.run_range))
+        run, stalls = self.chance.uniform(*self.run_range), self.faults.hit("api.job_stalls")
+        job = self._make(key.name, create.task, create.mark, create.body, run=run, stalls=stalls)
         job.fails = self.faults.hit("api.job_fails")
-        job.stalls = self.faults.hit("api.job_stalls")
         if self.faults.hit("api.not_yet"):
             job.readable_at = job.made_at + self.faults.between("api.not_yet", 1.0, 40.0)
         create.job = job.id

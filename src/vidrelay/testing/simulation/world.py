@@ -39,6 +39,9 @@ PATIENCE = 6 * HOUR
 
 DEATHS_IN_A_ROW = 5
 GATE = (1, 1, 2, 3, 5)
+AWAY = (800.0, 2_000.0)
+"""So many virtual seconds nobody asks the relay for anything."""
+
 UNLISTED = frozenset({"api.forgets", "api.same_id"})
 """A provider that forgets jobs, or gives one task the id of another's, has no list that may be called complete."""
 
@@ -169,9 +172,13 @@ class World:
 
     def _pass(self) -> None:
         """
-        Let things run: to the end of what can run now, a few moments, or some time.
+        Let things run: to the end of what can run now, a few moments, or some time; or so long that a job which shows
+        no sign of life is given up.
         """
-        chance = self._chance
+        chance, faults = self._chance, self.ground.faults
+        if faults.hit("app.away", weight=0.6):
+            self.ground.loop.run(seconds=faults.between("app.away", *AWAY))
+            return
         match chance.choice(("handles", "now", "short", "short", "long")):
             case "handles":
                 self.ground.loop.run(handles=chance.randint(1, 150))
@@ -401,7 +408,7 @@ def _policy(chance: random.Random, accounts: tuple[AccountSetup, ...]) -> Policy
     return Policy(
         default_account=accounts[0].key.name,
         join_live=chance.random() < 0.8,
-        stale_after=timedelta(minutes=15),
+        stale_after=LONGEST_RUN,
         poll=PollPolicy(learned=chance.random() < 0.5),
         cache=CachePolicy(
             max_bytes=chance.choice((20_000, 100_000, 10**9)),
