@@ -2,6 +2,7 @@
 Trouble on the way: what may be repeated is, what may have been paid for is not.
 """
 
+import asyncio
 from datetime import timedelta
 from itertools import pairwise
 
@@ -94,6 +95,22 @@ async def test_an_adopted_job_is_not_asked_for_twice_at_once(bench):
         await bench.clock.advance(0.9)
         assert len(bench.provider.polls_of("job-1")) == 1
         await bench.until(task.id, State.DONE)
+
+
+async def test_two_people_who_adopt_one_job_ask_for_it_one_after_the_other(bench):
+    """The second asks when the first has really left, which is later than it was due, and the floor has passed."""
+    bench.provider.arm("create", "lost_after", "lost_after")
+    async with bench.running():
+        other, task = await bench.submit("another"), await bench.submit()
+        asked = [
+            asyncio.ensure_future(bench.relay.resolve(other.id, Resolution.ADOPT, remote_id="job-1")),
+            asyncio.ensure_future(bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-2")),
+            asyncio.ensure_future(bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-2")),
+        ]
+        await bench.clock.advance(10)
+        await asyncio.gather(*asked, return_exceptions=True)
+    first, second, *_ = bench.provider.polls_of("job-2")
+    assert second - first >= 1.0
 
 
 async def test_a_mistyped_adoption_is_refused_and_changes_nothing(bench):

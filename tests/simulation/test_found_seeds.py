@@ -17,6 +17,7 @@ FOUND = {
     "what rounding left of a wait ran in circles": Run(seed=13),
     "a step that was broken off before it began was the task's last": Run(seed=14),
     "two look-ups left at once": Run(seed=32),
+    "two people adopted one job at once (tests/scheduler/test_faults.py)": Run(seed=1033),
 }
 
 

@@ -30,6 +30,7 @@ from vidrelay.core.ports import (
     Files,
     How,
     NotThere,
+    PollOutcome,
     Refused,
     ResultIndex,
     Scope,
@@ -102,6 +103,7 @@ class Relay:
         self._saver = Saver(store, clock, chance)
         self._held = HeldPlaces(store, clock, {plan.name: plan.adapter.traits.longest_run for plan in plans})
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
+        self._adopting = {name: asyncio.Lock() for name in self._accounts}  # each guards its tracks' asked_at
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
         self._tools = tools = Tools(
@@ -389,29 +391,35 @@ class Relay:
         if any(other.account == task.account and other.remote_id == remote_id for other in self._roster.live()):
             # It is another task's: the store says so, and nobody need be asked.
             return remote_id
-        monotonic, track = self._clock.monotonic(), self._roster.track(task.id) or Track()
-        if account.rest(creates=False, monotonic=monotonic) > 0:
+        if account.rest(creates=False, monotonic=self._clock.monotonic()) > 0:
             # It cannot be asked now, so the person's word counts.
             logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")
             return remote_id
-        # A person who asks twice waits for the floor too; the instant is taken before it has come.
-        track.asked_at = max(monotonic, track.asked_at + account.plan.adapter.traits.poll_floor)
-        sending = Sending(status_from=track.asked_at)
-        self._store.count(polls=1)
-        try:
-            seen = await self._tools.caller.converse(
-                account, account.plan.adapter.poll(replace(task, remote_id=remote_id)), sending=sending
-            )
-        except TransportError as trouble:
-            logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
-            return remote_id
-        finally:
-            track.asked_at = max(track.asked_at, sending.asked_at)
+        # A call leaves later than it is due, and only then is it known from when on the next may follow.
+        async with self._adopting[account.name]:
+            seen = await self._seen(account, replace(task, remote_id=remote_id))
         if isinstance(seen, Refused):
             await self._tools.pause(account, seen)
         if isinstance(seen, NotThere):
             raise InvalidRequest("the provider knows no such task", field="remoteId")
         return remote_id
+
+    async def _seen(self, account: Account, task: Task) -> PollOutcome | None:
+        """
+        What the provider says of a job that a person names; None where it cannot be asked.
+        """
+        track, traits = self._roster.track(task.id) or Track(), account.plan.adapter.traits
+        # A person who asks twice waits for the floor too; the instant is taken before it has come.
+        track.asked_at = max(self._clock.monotonic(), track.asked_at + traits.poll_floor)
+        sending = Sending(status_from=track.asked_at)
+        self._store.count(polls=1)
+        try:
+            return await self._tools.caller.converse(account, account.plan.adapter.poll(task), sending=sending)
+        except TransportError as trouble:
+            logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
+            return None
+        finally:
+            track.asked_at = max(track.asked_at, sending.asked_at)
 
     # Results
 
