@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.simulator.faults import ArmedFaults, Fault, Place
-from vidrelay.simulator.form import read_fields
+from vidrelay.simulator.form import Sent, read_body
 from vidrelay.simulator.options import SimulatorOptions, parse
 
 
@@ -87,15 +87,14 @@ def test_a_form_is_read() -> None:
         b'--b\r\nContent-Disposition: form-data; name="input_reference"; filename="a.png"\r\n'
         b"Content-Type: image/png\r\n\r\n\x89PNG\r\n\r\n\x00\r\n--b--\r\n"
     )
-    assert read_fields("multipart/form-data; boundary=b", body) == ({"prompt": "ein Boot\r\n--im Regen ☔"}, 1)
+    sent = read_body("multipart/form-data; boundary=b", body)
+    assert sent == Sent(fields={"prompt": "ein Boot\r\n--im Regen ☔"}, files=1)
 
 
 def test_json_is_read_as_text_fields() -> None:
     """JSON members become the text that a form would hold."""
-    assert read_fields("application/json", b'{"prompt": "a", "seed": 7, "n": null}') == (
-        {"prompt": "a", "seed": "7"},
-        0,
-    )
+    sent = read_body("application/json", b'{"prompt": "a", "seed": 7, "n": null}')
+    assert sent == Sent(fields={"prompt": "a", "seed": "7"}, data={"prompt": "a", "seed": 7, "n": None})
 
 
 @given(
@@ -105,4 +104,4 @@ def test_json_is_read_as_text_fields() -> None:
 def test_any_body_is_read_or_refused(content_type: str, body: bytes) -> None:
     """No body does worse than a ValueError."""
     with suppress(ValueError):
-        read_fields(content_type, body)
+        read_body(content_type, body)

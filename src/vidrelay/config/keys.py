@@ -59,7 +59,7 @@ def read_key(source: KeySource | None, *, account: str, environ: Mapping[str, st
 def _read(source: KeySource, account: str, environ: Mapping[str, str]) -> str:
     match source.kind:
         case "env":
-            raw = environ.get(source.name)
+            raw = from_environment(source.name, environ)
         case "file":
             raw = _from_file(source.name, account)
         case "keyring":
@@ -73,6 +73,15 @@ def _read(source: KeySource, account: str, environ: Mapping[str, str]) -> str:
     if fault:
         raise ConfigError(f"The key of account {account}, from {source.told}, {fault}.")
     return raw.strip()
+
+
+def from_environment(name: str, environ: Mapping[str, str]) -> str | None:
+    """
+    The value of a variable; of two that belong together (`A+B`) both values with a colon between, None unless both are
+    there.
+    """
+    values = [environ.get(one, "").strip() for one in name.split("+")]
+    return ":".join(values) if all(values) else None
 
 
 def key_fault(key: str) -> str | None:

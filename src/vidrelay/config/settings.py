@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from vidrelay.config.keys import KeySource, key_fault
+from vidrelay.config.keys import KeySource, from_environment, key_fault
 from vidrelay.config.places import MAX_CONFIG_BYTES, read_trusted
 from vidrelay.config.table import Source, Table
 from vidrelay.config.units import duration, money, price, said, size
@@ -23,7 +23,7 @@ from vidrelay.core.task import Money
 PREVIEW = "preview"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}(\+[A-Za-z_][A-Za-z0-9_]{0,127})?")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _LOOPBACK_ONLY = "cannot be set: the relay listens on 127.0.0.1 only"
 _REFUSED = dict.fromkeys(("host", "bind", "address", "listen", "interface"), _LOOPBACK_ONLY)
@@ -376,10 +376,10 @@ def _from_environment(
     )
     found = list(accounts)
     for provider, variables in key_envs.items():
-        variable = next((name for name in variables if environ.get(name, "").strip()), None)
+        variable = next((name for name in variables if from_environment(name, environ) is not None), None)
         if variable is None or taken(provider):
             continue
-        fault = key_fault(environ[variable].strip())
+        fault = key_fault(from_environment(variable, environ) or "")
         if fault:
             raise ConfigError(
                 f"The environment variable {variable} {fault}.", hint=f"Set it right, or unset {variable}."

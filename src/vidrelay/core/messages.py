@@ -4,6 +4,7 @@ The shapes of calls that adapters write, the transport sends, and doors will ans
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 API_REPLY_BYTES = 4 * 1024 * 1024
 LIST_REPLY_BYTES = 32 * 1024 * 1024
@@ -32,22 +33,55 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Inline:
+    """
+    In the value of a `Json` body: stands for the text of an asset's bytes in base64, with `prefix` before it
+    (`data:image/png;base64,` makes a data URI, nothing the bare base64 that some want).
+    """
+
+    asset: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Json:
+    """
+    A JSON body: any JSON value, in which each `Inline` is written by the transport as it sends, so that no picture is
+    held in memory.
+    """
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """
+    An asset's bytes as they are, for a signed PUT.
+    """
+
+    asset: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """
     One call to make. Headers and body stay out of its repr: they hold keys and prompts.
 
     `creates` marks the one call that costs money: it is sent once, over HTTP/1.1, and never repeated by the transport.
     `max_reply_bytes` bounds the answer that `Reply.read` takes in. `may_go`, where it is set, is asked when the way is
-    open and nothing has been sent: unless it says yes, the call fails then.
+    open and nothing has been sent: unless it says yes, the call fails then. `signed` makes headers of the whole body's
+    SHA-256 (in hex), for providers whose signature covers it; it is asked when the call leaves.
     """
 
     method: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | Form | None = field(default=None, repr=False)
+    body: bytes | Form | Json | Blob | None = field(default=None, repr=False)
     creates: bool = False
     max_reply_bytes: int = API_REPLY_BYTES
     may_go: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
+    signed: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

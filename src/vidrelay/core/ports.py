@@ -77,6 +77,10 @@ class Traits:
     """
     What a provider can do and how it wants to be treated.
 
+    `copies` is how long the provider keeps a picture that was uploaded to it, and None where pictures go along with the
+    create call; `lists` says that one call tells how all running tasks are doing (`poll_many`); `can_check` that the
+    key can be tried without paying (`check`).
+
     `poll_floor` is the least time between two polls of a job in seconds, `poll_spacing` that between any two status
     requests (polls, lists) of the account, both 0 for a server on one's own machine; `longest_run` is the longest a job
     can take there, `irrelevant` names parameters that never make two requests different (client ids, callback
@@ -92,6 +96,9 @@ class Traits:
     irrelevant: frozenset[str] = frozenset()
     prompts: frozenset[str] = frozenset({"prompt", "negative_prompt"})
     pictures: PictureRule | None = None
+    copies: timedelta | None = None
+    lists: bool = False
+    can_check: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +109,8 @@ class Prepared:
     `seconds` is the clip's length where the words tell it, for the price.
 
     A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`): so a
-    task tells its fingerprint, and the adapter what to send, without looking anything up.
+    task tells its fingerprint, and the adapter what to send, without looking anything up. Where pictures are uploaded
+    first (`Traits.copies`), the task that `submit` is given has the provider's own reference beside it, as `"$copy"`.
     """
 
     model: str | None
@@ -169,10 +177,32 @@ class Unknown:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """
+    A picture was uploaded: `reference` is what stands for it in a create call.
+    """
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """
+    The provider took the key; `detail` is what it told of the account, in a few words (a balance, say).
+    """
+
+    detail: str = ""
+
+
 SubmitOutcome = Accepted | Answered | Failed | Refused | Unknown
 PollOutcome = StillRunning | Ready | Failed | NotThere | Refused | Trouble
 FindOutcome = Found | Absent | Undecided | Refused | Trouble
 CancelResult = Cancelled | CancelTooLate | Refused | Trouble
+UploadOutcome = Copied | Failed | Refused | Trouble
+PollManyOutcome = Mapping[str, PollOutcome] | Refused | Trouble
+"""By task id; a task that is not in it is asked for by itself."""
+CheckOutcome = Checked | Refused | Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +283,24 @@ class Adapter(Protocol):
     def limits(self) -> Conversation[Mapping[str, int] | None]:
         """
         Ask for the account's windows by model (`*` for all); None where the provider does not tell.
+        """
+        ...
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        Ask how all these tasks are doing, in as few calls as it takes. Called only where `traits.lists`.
+        """
+        ...
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        Give the provider a picture (`asset_parameter`), so that creates can refer to it. Only where `traits.copies`.
+        """
+        ...
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Find out whether the key is taken, without paying. Called only where `traits.can_check`.
         """
         ...
 

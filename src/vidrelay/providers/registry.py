@@ -4,26 +4,15 @@ Finds a provider by name: the built-in list first, then packages that offer one 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.ports import Adapter
+from vidrelay.providers.json_api import AdapterSettings
 
 GROUP = "vidrelay.providers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterSettings:
-    """
-    What an account gives its adapter: the key itself, the address, the dialect; None for what the configuration does
-    not say.
-    """
-
-    key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    dialect: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +21,8 @@ class Provider:
     One provider on the list.
 
     `factory` is `module:function`, called with `AdapterSettings`. `key_envs` are environment variables of which each
-    makes an account by itself. `dialects` are the spellings an account may choose from.
+    makes an account by itself; `A+B` stands for two that are needed together, and the key is then `a:b`. `dialects` are
+    the spellings an account may choose from.
     """
 
     name: str
@@ -50,6 +40,48 @@ BUILT_IN: tuple[Provider, ...] = (
         dialects=("auto", "openai", "vllm-omni", "sglang"),
     ),
     Provider(name="preview", factory="vidrelay.providers.preview.factory:make"),
+    Provider(name="replicate", factory="vidrelay.providers.replicate.adapter:make", key_envs=("REPLICATE_API_TOKEN",)),
+    Provider(
+        name="fal", factory="vidrelay.providers.fal.adapter:make", key_envs=("FAL_KEY", "FAL_KEY_ID+FAL_KEY_SECRET")
+    ),
+    Provider(name="runway", factory="vidrelay.providers.runway.adapter:make", key_envs=("RUNWAYML_API_SECRET",)),
+    Provider(name="luma", factory="vidrelay.providers.luma.adapter:make", key_envs=("LUMAAI_API_KEY",)),
+    Provider(
+        name="luma-agents", factory="vidrelay.providers.luma_agents.adapter:make", key_envs=("LUMA_AGENTS_API_KEY",)
+    ),
+    Provider(
+        name="google", factory="vidrelay.providers.google.adapter:make", key_envs=("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    ),
+    Provider(name="xai", factory="vidrelay.providers.xai.adapter:make", key_envs=("XAI_API_KEY",)),
+    Provider(name="openrouter", factory="vidrelay.providers.openrouter.adapter:make", key_envs=("OPENROUTER_API_KEY",)),
+    Provider(
+        name="kling", factory="vidrelay.providers.kling.adapter:make", key_envs=("KLING_ACCESS_KEY+KLING_SECRET_KEY",)
+    ),
+    Provider(name="minimax", factory="vidrelay.providers.minimax.adapter:make", key_envs=("MINIMAX_API_KEY",)),
+    Provider(name="dashscope", factory="vidrelay.providers.dashscope.adapter:make", key_envs=("DASHSCOPE_API_KEY",)),
+    Provider(
+        name="ark",
+        factory="vidrelay.providers.ark.adapter:make",
+        key_envs=("ARK_API_KEY",),
+        dialects=("volcengine", "byteplus"),
+    ),
+    Provider(name="vidu", factory="vidrelay.providers.vidu.adapter:make", key_envs=("VIDU_API_KEY",)),
+    Provider(
+        name="zhipu",
+        factory="vidrelay.providers.zhipu.adapter:make",
+        key_envs=("ZHIPUAI_API_KEY", "ZAI_API_KEY"),
+        dialects=("zhipu", "zai"),
+    ),
+    Provider(
+        name="jimeng", factory="vidrelay.providers.jimeng.adapter:make", key_envs=("VOLC_ACCESSKEY+VOLC_SECRETKEY",)
+    ),
+    Provider(
+        name="tencent",
+        factory="vidrelay.providers.tencent.adapter:make",
+        key_envs=("TENCENTCLOUD_SECRET_ID+TENCENTCLOUD_SECRET_KEY",),
+    ),
+    Provider(name="new-api", factory="vidrelay.providers.new_api.adapter:make", needs_base_url=True),
+    Provider(name="comfyui", factory="vidrelay.providers.comfyui.adapter:make", needs_base_url=True),
 )
 
 

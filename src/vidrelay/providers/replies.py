@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -99,6 +99,17 @@ def instant_of(data: Mapping[str, Any], name: str) -> datetime | None:
     """
     seconds = number_of(data, name)
     return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 < seconds <= _LATEST else None
+
+
+def time_of(data: Mapping[str, Any], name: str, *, zone: tzinfo = UTC) -> datetime | None:
+    """
+    The instant that a text under that name tells in ISO 8601, or None; `zone` is meant where it names none.
+    """
+    try:
+        instant = datetime.fromisoformat(text_of(data, name) or "")
+        return (instant if instant.tzinfo is not None else instant.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def told(text: str, *, secret: str | None) -> str:

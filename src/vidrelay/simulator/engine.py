@@ -19,7 +19,7 @@ from vidrelay.simulator.faults import ArmedFaults
 from vidrelay.simulator.ledger import JobLine, Ledger, mark
 from vidrelay.simulator.options import SimulatorOptions
 
-_DIRECTIVE = re.compile(r"\[(fail|moderated|forever|queue|run)(?:=([0-9.]{1,10}))?\]")
+_DIRECTIVE = re.compile(r"\[(fail|moderated|forever|queue|run)(?:=([A-Za-z0-9._:-]{1,80}))?\]")
 _FIXED = {"port", "dialect"}
 
 
@@ -40,7 +40,9 @@ class Job:
     """
     One job. Times are seconds since the simulator began, `created_at` and `ended_at` whole seconds of the wall clock.
 
-    `why` is the error code of a job that is to fail. `hidden`: the client has had it forgotten, the work goes on.
+    `why` is the error code of a job that is to fail: `moderation_blocked`, `generation_failed`, or the provider's own
+    (`[fail=CODE]` in the prompt). `data` is what the vocabulary keeps of the create call. `hidden`: the client has had
+    it forgotten, the work goes on.
     """
 
     number: int
@@ -58,6 +60,7 @@ class Job:
     ended: float | None = None
     ended_at: int | None = None
     hidden: bool = False
+    data: Any = None
 
     @property
     def unended(self) -> bool:
@@ -157,7 +160,7 @@ class Engine:
         """
         return sum(job.key == key for job in [*self._line, *self._working])
 
-    def create(self, key: str | None, fields_: dict[str, str], *, pictures: int = 0) -> Job:
+    def create(self, key: str | None, fields_: dict[str, str], *, pictures: int = 0, data: Any = None) -> Job:
         """
         Make a job and put it in line.
         """
@@ -178,6 +181,7 @@ class Engine:
             run_seconds=math.inf if "forever" in wish else run,
             why=self._fate(self._made, wish),
             created_at=self._wall(now),
+            data=data,
         )
         self.jobs[job.id] = job
         self._line.append(job)
@@ -214,6 +218,13 @@ class Engine:
         """
         End the job where it is and forget it.
         """
+        self.cancel(job)
+        self.jobs.pop(job.id, None)
+
+    def cancel(self, job: Job) -> None:
+        """
+        End the job where it is; its record stays.
+        """
         now = self.now()
         if job in self._line:
             self._line.remove(job)
@@ -221,7 +232,6 @@ class Engine:
             self._working.remove(job)
         if job.unended:
             self._end(job, JobState.STOPPED, now)
-        self.jobs.pop(job.id, None)
 
     def finish(self) -> None:
         """
@@ -287,12 +297,20 @@ class Engine:
     def _fate(self, number: int, wish: dict[str, str]) -> str | None:
         if "moderated" in wish or self.chance(number, "moderation") < self.options.moderation_share:
             return "moderation_blocked"
+        if wish.get("fail"):
+            return wish["fail"]
         if "fail" in wish or self.chance(number, "failure") < self.options.fail_share:
             return "generation_failed"
         return None
 
+    def wall(self, at: float) -> float:
+        """
+        That second as Unix seconds of the wall clock.
+        """
+        return self._began_at + at
+
     def _wall(self, at: float) -> int:
-        return int(self._began_at + at)
+        return int(self.wall(at))
 
     def _new_id(self, number: int) -> str:
         # The moment of the start is part of it: after a restart, the same number is another job.

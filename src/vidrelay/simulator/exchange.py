@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from vidrelay.simulator.clips import Clips
 from vidrelay.simulator.engine import Engine, Turned
 from vidrelay.simulator.faults import Fault, Place
-from vidrelay.simulator.form import read_fields
+from vidrelay.simulator.form import read_body
 from vidrelay.simulator.ledger import Seen, mark
-from vidrelay.simulator.words.vocabulary import Answer, Call, Words
+from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Why, Words, file_route
 
 CLOSE = "vidrelay.close"
 """The scope's extension that ends the connection."""
@@ -82,11 +82,16 @@ class Exchange:
         """
         What to send; None ends the connection without a reply.
         """
-        route = self.words.route(request.method, request.url.path)
+        asked = Asked(
+            method=request.method,
+            path=request.url.path,
+            query=dict(request.query_params),
+            headers={name.lower(): value for name, value in request.headers.items()},
+        )
+        route = file_route(asked) or self.words.route(asked)
         if route is None:
             return _json(self.words.error(404, "Not Found"))
-        place, job_id, open_ = route
-        key = self.words.key(request.headers)
+        place, key = route.place, self.words.key(asked)
         seen.place, seen.key = place, mark(key)
         fault = self.engine.faults.take(place)
         if fault:
@@ -94,26 +99,29 @@ class Exchange:
             if fault.before:
                 return self._instead(fault)
         wanted = self.engine.options.key
-        if wanted is not None and key != wanted and not open_:
-            return _json(self.words.error(401, "Incorrect API key provided.", code="invalid_api_key"))
+        if wanted is not None and key != wanted and not route.open:
+            return _json(self.words.refuse(Why.AUTH, "Incorrect API key provided."))
         turned = self.engine.admit(key, create=place is Place.CREATE)
         if turned:
             return self._turned(turned)
         try:
-            fields, pictures = read_fields(request.headers.get("content-type", ""), body)
+            sent = read_body(request.headers.get("content-type", ""), body)
         except ValueError as error:
-            return _json(self.words.error(400, f"The body cannot be read: {error}."))
+            return _json(self.words.refuse(Why.INVALID, f"The body cannot be read: {error}."))
         call = Call(
             place=place,
-            job_id=job_id,
-            query=dict(request.query_params),
-            fields=fields,
-            pictures=pictures,
+            job_id=route.job_id,
+            what=route.what,
+            query=asked.query,
+            fields=sent.fields,
+            pictures=sent.files,
+            data=sent.data,
+            headers=asked.headers,
             key=key,
             host=request.headers.get("host", ""),
-            open=open_,
+            open=route.open,
         )
-        answer = self.words.answer(call)
+        answer = self.words.file(call) if route.what == "file" else self.words.answer(call)
         self._note(answer, place, seen)
         if fault is None:
             return await self._told(answer, place, request)
@@ -194,11 +202,13 @@ class Exchange:
             case "busy":
                 return self._turned(Turned(why="busy"))
             case "auth":
-                return _json(self.words.error(401, "Incorrect API key provided.", code="invalid_api_key"))
+                return _json(self.words.refuse(Why.AUTH, "Incorrect API key provided."))
             case "balance":
-                return _json(self.words.error(429, "You exceeded your current quota.", code="insufficient_quota"))
+                return _json(self.words.refuse(Why.BALANCE, "You exceeded your current quota."))
             case "moderation":
-                return _json(self.words.error(400, "Blocked by our moderation.", code="moderation_blocked"))
+                return _json(self.words.refuse(Why.MODERATED, "Blocked by our moderation."))
+            case "code":
+                return _json(self.words.refuse(fault.argument or "", "Armed by the one who tests."))
             case "redirect":
                 target = fault.argument or "https://elsewhere.invalid/v1/videos"
                 return Wire(status=307, headers={"location": target})

@@ -1,7 +1,8 @@
 """
 What goes wrong on purpose: `PLACE-EFFECT[=ARG][:COUNT]`, armed for the next COUNT calls of that place.
 
-PLACE is create, poll, list, content, delete or any. COUNT is 1 unless given; `always` never runs out.
+PLACE is create, poll, list, content, delete (also: cancel), upload, account (limits, balances) or any. COUNT is 1
+unless given; `always` never runs out.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ class Place(StrEnum):
     LIST = "list"
     CONTENT = "content"
     DELETE = "delete"
+    UPLOAD = "upload"
+    ACCOUNT = "account"
 
 
 BEFORE = {
@@ -32,6 +35,7 @@ BEFORE = {
     "auth": "401",
     "balance": "429 with the code insufficient_quota",
     "moderation": "400, refused by policy",
+    "code": "refused with the provider's own error code, as in create-code=1303",
     "redirect": "307 to the given address (default: another host)",
 }
 """Effects in place of doing what was asked."""

@@ -1,9 +1,10 @@
 """
-Reads the body of a create call: multipart, url-encoded or JSON, all to text fields and a count of files.
+Reads a call's body: multipart, url-encoded or JSON, all to text fields and a count of files; JSON as it is, too.
 """
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -11,9 +12,20 @@ _BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;\s]+))', re.IGNORECASE)
 _NAME = re.compile(rb'\bname="((?:[^"\\]|\\.)*)"')
 
 
-def read_fields(content_type: str, body: bytes) -> tuple[dict[str, str], int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
     """
-    The text fields by name, and how many files came along.
+    What a body held: text fields by name, how many files came along, and the JSON as it is, None where it is none.
+    """
+
+    fields: dict[str, str] = field(default_factory=dict)
+    files: int = 0
+    data: Any = None
+
+
+def read_body(content_type: str, body: bytes) -> Sent:
+    """
+    Read it by its type; what is neither a form nor JSON is one file.
 
     Raises:
         ValueError: The body is not what its type says.
@@ -23,13 +35,17 @@ def read_fields(content_type: str, body: bytes) -> tuple[dict[str, str], int]:
         found = _BOUNDARY.search(content_type)
         if not found:
             raise ValueError("the form has no boundary")
-        return _multipart((found[1] or found[2]).encode(), body)
+        fields, files = _multipart((found[1] or found[2]).encode(), body)
+        return Sent(fields=fields, files=files)
     if kind == "application/x-www-form-urlencoded":
-        return dict(parse_qsl(body.decode(), keep_blank_values=True)), 0
+        return Sent(fields=dict(parse_qsl(body.decode(), keep_blank_values=True)))
+    if kind and kind != "application/json" and body:
+        return Sent(files=1)
     data = json.loads(body or b"{}")
     if not isinstance(data, dict):
         raise ValueError("the body is no JSON object")  # noqa: TRY004 its value is wrong, as any other fault of it
-    return {str(name): _text(value) for name, value in data.items() if value is not None}, 0
+    fields = {str(name): _text(value) for name, value in data.items() if value is not None}
+    return Sent(fields=fields, data=data if body else None)
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,11 @@ from typing import Any
 from vidrelay.core.errors import ConfigError
 from vidrelay.simulator.faults import Fault
 
-DIALECTS = ("openai", "vllm-omni", "sglang")
+DIALECTS = (
+    *("openai", "vllm-omni", "sglang"),
+    *("replicate", "fal", "runway", "luma", "luma-agents", "google", "xai", "openrouter"),
+    *("kling", "minimax", "dashscope", "ark", "vidu", "zhipu", "jimeng", "tencent", "new-api", "comfyui"),
+)
 
 
 def _setting(default: Any, told: str, kind: type = str, choices: tuple[str, ...] | None = None) -> Any:
@@ -43,7 +47,7 @@ class SimulatorOptions:
     moderation_share: float = _setting(0.0, "share of jobs refused by policy, 0 to 1", float)
     list_lag: float = _setting(0.0, "how long a new job stays out of the list", float)
     url_seconds: float | None = _setting(
-        None, "sglang: give results as signed addresses that die after so long; asking again gives fresh ones", float
+        None, "signed addresses of results die after so long; asking again gives fresh ones (sglang: needs it)", float
     )
     keep_seconds: float | None = _setting(None, "how long a finished job and its file are kept", float)
     clip_bytes: int = _setting(0, "pad each clip to at least so many bytes", int)

@@ -25,7 +25,7 @@ from vidrelay.simulator.clips import Clips
 from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.exchange import CLOSE, Exchange
 from vidrelay.simulator.options import SimulatorOptions
-from vidrelay.simulator.words.openai import OpenAiWords
+from vidrelay.simulator.words.catalog import words_of
 
 _LOOPBACK = "127.0.0.1"
 
@@ -71,7 +71,7 @@ def application(engine: Engine) -> Starlette:
     """
     The pretend provider as an ASGI application.
     """
-    exchange = Exchange(engine=engine, words=OpenAiWords(engine), clips=Clips(seed=engine.options.seed))
+    exchange = Exchange(engine=engine, words=words_of(engine), clips=Clips(seed=engine.options.seed))
 
     async def ledger(_request: Request) -> Response:
         engine.now()

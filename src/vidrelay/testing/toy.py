@@ -36,6 +36,7 @@ from vidrelay.core.ports import (
     asset_parameter,
 )
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
+from vidrelay.providers.json_api import BaseAdapter
 
 BASE = "https://toy.test"
 TOY_TRAITS = Traits(dedupe=Dedupe.NONE, can_cancel=True, poll_floor=1.0, longest_run=timedelta(minutes=30))
@@ -280,7 +281,7 @@ def _kind(method: str, path: str) -> str:
     return "cancel" if method == "DELETE" else "poll"
 
 
-class ToyAdapter:
+class ToyAdapter(BaseAdapter):
     """
     Fills port Adapter for `ToyProvider`.
     """

@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 import httpcore2
 
 from vidrelay.core.errors import ConfigError, ReplyTooLarge, TransportError, VidrelayError
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import Reply
+from vidrelay.transport.bodies import body_hash, open_body
 from vidrelay.transport.dial import CountedDialer, VettedDialer
-from vidrelay.transport.form import open_form
 from vidrelay.transport.gate import Gate, Target
 
 CONNECT_SECONDS = 10.0
@@ -140,15 +140,16 @@ class HttpTransport:
     async def _answer(
         self, request: HttpRequest, target: Target, progress: "_Progress", seconds: float, stack: AsyncExitStack
     ) -> httpcore2.Response:
-        headers = self._headers(request, target)
+        headers = await self._headers(request, target)
         content: bytes | AsyncIterator[bytes] = b""
-        if isinstance(request.body, Form):
-            form = await stack.enter_async_context(open_form(request.body, self._asset_path))
-            content = form.pieces
-            headers += [(b"Content-Type", form.content_type.encode()), (b"Content-Length", b"%d" % form.length)]
-        elif request.body is not None:
+        if isinstance(request.body, bytes):
             content = request.body
-            headers.append((b"Content-Length", b"%d" % len(request.body)))
+            headers.append((b"Content-Length", b"%d" % len(content)))
+        elif request.body is not None:
+            body = await stack.enter_async_context(open_body(request.body, self._asset_path))
+            content = body.pieces
+            headers += [] if body.content_type is None else [(b"Content-Type", body.content_type.encode())]
+            headers.append((b"Content-Length", b"%d" % body.length))
         pool = await self._pool(
             _kind(request, target), tls=target.scheme == "https", direct=self._proxy is None or target.direct
         )
@@ -179,7 +180,7 @@ class HttpTransport:
         await _refuse_encoded(response, target)
         return response
 
-    def _headers(self, request: HttpRequest, target: Target) -> list[tuple[bytes, bytes]]:
+    async def _headers(self, request: HttpRequest, target: Target) -> list[tuple[bytes, bytes]]:
         if _METHOD.fullmatch(request.method) is None:
             raise TransportError("The call's method is no plain word.", maybe_sent=False)
         headers = [
@@ -187,7 +188,10 @@ class HttpTransport:
             (b"User-Agent", self._user_agent.encode()),
             (b"Accept-Encoding", b"identity"),
         ]
-        for name, value in request.headers.items():
+        signature: Mapping[str, str] = {}
+        if request.signed is not None:
+            signature = request.signed(await body_hash(request.body, self._asset_path))
+        for name, value in {**request.headers, **signature}.items():
             if name.lower() in _OURS:
                 continue
             if _HEADER_NAME.fullmatch(name) is None or _HEADER_VALUE.fullmatch(value) is None or value != value.strip():

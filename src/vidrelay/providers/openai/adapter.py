@@ -29,7 +29,6 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Undecided,
     Unknown,
 )
 from vidrelay.core.task import (
@@ -39,8 +38,10 @@ from vidrelay.core.task import (
     Request,
     Task,
 )
+from vidrelay.providers.json_api import BaseAdapter
+from vidrelay.providers.listing import Between, between, settled
 from vidrelay.providers.openai import parameters, words
-from vidrelay.providers.openai.reading import Between, between, ended, is_alike, reason, refusal, rejected, times
+from vidrelay.providers.openai.reading import ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
 from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, told, wait_of
 
@@ -48,7 +49,7 @@ _MAX_PAGES = 5
 _PAGE = 100
 
 
-class OpenAiAdapter:
+class OpenAiAdapter(BaseAdapter):
     """
     One account at one server.
     """
@@ -135,7 +136,7 @@ class OpenAiAdapter:
 
         Absence is never proved: local servers forget their jobs when they start again, and no lag is documented.
         """
-        alike: dict[str, dict[str, Any]] = {}
+        alike: dict[str, Found] = {}
         when: Between | None = None
         after = ""
         for _ in range(_MAX_PAGES):
@@ -149,13 +150,15 @@ class OpenAiAdapter:
             # By the first page's clock: the search was told how late it is just before that was asked for.
             when = when or between(search, reply)
             page = [job for job in jobs if isinstance(job, dict) and self.valid_id(text_of(job, "id") or "")]
-            alike |= {job["id"]: job for job in page if job["id"] not in search.owned and is_alike(job, task, when)}
+            alike |= {
+                job["id"]: _found(job) for job in page if job["id"] not in search.owned and is_alike(job, task, when)
+            }
             oldest = instant_of(page[-1], "created_at") if page else None
             more = listed.get("has_more") is True or len(jobs) >= _PAGE
             if not more or oldest is None or oldest < when.earliest:
-                return _settled(alike)
+                return settled(alike)
             after = f"&after={quote(page[-1]['id'], safe='')}"
-        return _settled(alike, whole=False)
+        return settled(alike, whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -184,19 +187,6 @@ class OpenAiAdapter:
         """
         own = output.needs_key and output.url.startswith(self._base + "/")
         return HttpRequest(method="GET", url=output.url, headers=self._authorization() if own else {})
-
-    def valid_id(self, remote_id: str) -> bool:
-        """
-        Whether this may be an id, and so may stand in an address.
-        """
-        return words.ID.fullmatch(remote_id) is not None and remote_id not in (".", "..")
-
-    def limits(self) -> Conversation[Mapping[str, int] | None]:
-        """
-        Not told by any of these servers; nothing is sent.
-        """
-        return None
-        yield  # makes this a conversation
 
     def _headers(self) -> dict[str, str]:
         return {"Accept": "application/json", **self._authorization()}
@@ -250,16 +240,8 @@ class OpenAiAdapter:
         return tuple(RemoteFile(url=f"{content}?variant={index}", needs_key=True) for index in range(count))
 
 
-def _settled(alike: dict[str, dict[str, Any]], *, whole: bool = True) -> FindOutcome:
-    """
-    One job like it, and no more, is it. In a list not read to its end (`whole`), another may stand further down.
-    """
-    if len(alike) != 1 or not whole:
-        detail = f"{len(alike) or 'no'} jobs in the provider's list look like it"
-        return Undecided(detail=detail, candidates=tuple(alike))
-    (remote_id, job) = next(iter(alike.items()))
-    state = words.remote_state(text_of(job, "status"))
-    return Found(remote_id=remote_id, remote_state=state, times=replace(times(job), completed_at=None))
+def _found(job: Mapping[str, Any]) -> Found:
+    return Found(remote_id=job["id"], remote_state=words.remote_state(text_of(dict(job), "status")), times=times(job))
 
 
 def _hosts(base_url: str) -> tuple[str, ...]:

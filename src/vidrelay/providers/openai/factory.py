@@ -3,9 +3,9 @@ Makes the adapter from an account's settings.
 """
 
 from vidrelay.core.errors import ConfigError
+from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import OpenAiAdapter
 from vidrelay.providers.openai.words import Dialect
-from vidrelay.providers.registry import AdapterSettings
 
 
 def make(settings: AdapterSettings) -> OpenAiAdapter:

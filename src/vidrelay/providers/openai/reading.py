@@ -3,35 +3,15 @@ What this shape's replies mean: errors, endings, times, and whether a listed job
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Failed
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import Refused, Scope, Search
+from vidrelay.core.ports import Refused, Scope
 from vidrelay.core.task import BlockReason, Problem, RemoteTimes, Task
+from vidrelay.providers.listing import Between, same
 from vidrelay.providers.openai import words
-from vidrelay.providers.replies import date_of, instant_of, number_of, text_of, told, wait_of
-
-SLACK = timedelta(seconds=120)
-"""So far may the provider's clock be from ours when a lost create is looked for, where nothing shows by how much."""
-
-EARLY = timedelta(seconds=3)
-"""
-So far before its sending may a job seem made where the difference of the clocks is measured: whole seconds, twice, and
-the way of the reply that it is measured by.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """
-    The two instants of the provider's clock between which the lost create can have been carried out.
-    """
-
-    earliest: datetime
-    latest: datetime
+from vidrelay.providers.replies import instant_of, number_of, text_of, told, wait_of
 
 
 def refusal(
@@ -99,34 +79,17 @@ def ended(job: dict[str, Any], *, key: str | None) -> Failed:
     return Failed(problem=problem)
 
 
-def between(search: Search, reply: HttpReply) -> Between:
-    """
-    When the lost create can have been carried out, by the provider's clock as the list's `Date` shows it.
-
-    A job from before the create was sent is somebody else's, however alike: it must not be taken for the lost one.
-    """
-    shown = date_of(reply)
-    try:
-        if shown is not None:
-            ahead = shown - (search.lost_at + timedelta(seconds=search.lost_ago))
-            return Between(search.sent_at + ahead - EARLY, search.lost_at + ahead + SLACK)
-    except OverflowError:
-        pass  # a date at the end of time shows nothing
-    return Between(search.sent_at - SLACK, search.lost_at + SLACK)
-
-
 def is_alike(job: Mapping[str, Any], task: Task, when: Between) -> bool:
     """
     Whether a listed job says what the lost create said, at the time it was sent. What was left to the server to choose
     is not compared.
     """
-    created_at = instant_of(job, "created_at")
-    if created_at is None or not when.earliest <= created_at <= when.latest:
+    if not when.holds(instant_of(job, "created_at")):
         return False
     if job.get("prompt") != task.parameters.get("prompt"):
         return False
     sent = {name: task.parameters.get(name) for name in ("model", "seconds", "size")}
-    return all(value is None or _is_same(job.get(name), value) for name, value in sent.items())
+    return all(same(job.get(name), value) for name, value in sent.items())
 
 
 def times(job: Mapping[str, Any]) -> RemoteTimes:
@@ -143,15 +106,3 @@ def times(job: Mapping[str, Any]) -> RemoteTimes:
 
 def _where(loc: Any) -> str:
     return ".".join(str(part) for part in loc) + ": " if isinstance(loc, list) and loc else ""
-
-
-def _is_same(listed: Any, sent: Any) -> bool:
-    """
-    Whether two spellings mean the same: servers answer 4, "4" or "4.0" for the seconds.
-    """
-    if str(listed) == str(sent):
-        return True
-    try:
-        return float(listed) == float(sent)
-    except (TypeError, ValueError, OverflowError):
-        return False

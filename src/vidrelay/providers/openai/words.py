@@ -19,8 +19,6 @@ class Dialect(StrEnum):
     SGLANG = "sglang"
 
 
-ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")
-"""What may stand in an address. Gateways pack their routing into ids, so these can be long and padded with `=`."""
 _VLLM_ID = re.compile(r"video_gen_[0-9a-f]+")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 

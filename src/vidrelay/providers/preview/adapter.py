@@ -28,12 +28,13 @@ from vidrelay.core.ports import (
     Unknown,
 )
 from vidrelay.core.task import Asset, CancelOutcome, Problem, RemoteFile, RemoteState, RemoteTimes, Request, Task
+from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.providers.preview import parameters, words
 from vidrelay.providers.preview.words import Status
 from vidrelay.providers.replies import number_of, read_object, text_of
 
 
-class PreviewAdapter:
+class PreviewAdapter(BaseAdapter):
     """
     The one account that needs no key.
     """

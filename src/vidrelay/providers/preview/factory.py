@@ -2,8 +2,8 @@
 Makes the adapter from an account's settings; there is nothing to set.
 """
 
+from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.preview.adapter import PreviewAdapter
-from vidrelay.providers.registry import AdapterSettings
 
 
 def make(_: AdapterSettings) -> PreviewAdapter:

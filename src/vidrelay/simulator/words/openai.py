@@ -2,19 +2,15 @@
 The OpenAI Videos words, in the dialects of OpenAI, vLLM-Omni and SGLang-diffusion.
 """
 
-import hashlib
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from vidrelay.simulator.engine import Engine, Job, JobState, Turned
+from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
-from vidrelay.simulator.words.vocabulary import Answer, Call
+from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _PATH = re.compile(r"/v1/videos(?:/([^/]+)(/content)?)?/?")
-_SIGNED = re.compile(r"/files/([^/]+)/([0-9]{1,2})\.mp4")
 _STATUS = {
     JobState.WAITING: "queued",
     JobState.WORKING: "in_progress",
@@ -27,15 +23,22 @@ _REASONS = {
     "generation_failed": "The video could not be generated.",
 }
 _MAX_PROMPT = 32_000
+_REFUSALS = {
+    Why.INVALID: (400, None),
+    Why.AUTH: (401, "invalid_api_key"),
+    Why.RATE: (429, "rate_limit_exceeded"),
+    Why.BUSY: (429, "concurrency_limit_exceeded"),
+    Why.BALANCE: (429, "insufficient_quota"),
+    Why.MODERATED: (400, "moderation_blocked"),
+    Why.NOT_FOUND: (404, None),
+    Why.SERVER: (500, None),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAiWords:
+class OpenAiWords(Words):
     """
     `/v1/videos`, in the dialect that the engine's options name.
     """
-
-    engine: Engine
 
     @property
     def dialect(self) -> str:
@@ -44,31 +47,21 @@ class OpenAiWords:
         """
         return self.engine.options.dialect
 
-    def route(self, method: str, path: str) -> tuple[Place, str | None, bool] | None:
+    def route(self, asked: Asked) -> Route | None:
         """
-        Which call that is; a signed address needs no key.
+        Which call that is.
         """
-        signed = _SIGNED.fullmatch(path)
-        if signed and method == "GET":
-            return Place.CONTENT, f"{signed[1]}/{signed[2]}", True
-        found = _PATH.fullmatch(path)
+        found = _PATH.fullmatch(asked.path)
         if not found:
             return None
         job_id, content = found[1], found[2]
         if job_id is None:
-            place = {"POST": Place.CREATE, "GET": Place.LIST}.get(method)
+            place = {"POST": Place.CREATE, "GET": Place.LIST}.get(asked.method)
         elif content:
-            place = {"GET": Place.CONTENT}.get(method)
+            place = {"GET": Place.CONTENT}.get(asked.method)
         else:
-            place = {"GET": Place.POLL, "DELETE": Place.DELETE}.get(method)
-        return (place, job_id, False) if place else None
-
-    def key(self, headers: Mapping[str, str]) -> str | None:
-        """
-        The bearer token.
-        """
-        scheme, _, key = headers.get("authorization", "").partition(" ")
-        return key.strip() or None if scheme.lower() == "bearer" else None
+            place = {"GET": Place.POLL, "DELETE": Place.DELETE}.get(asked.method)
+        return Route(place=place, job_id=job_id) if place else None
 
     def answer(self, call: Call) -> Answer:
         """
@@ -79,8 +72,6 @@ class OpenAiWords:
                 return self._create(call)
             case Place.LIST:
                 return self._list(call)
-            case Place.CONTENT if call.open:
-                return self._signed(call)
         job = self.engine.find(call.key, call.job_id or "")
         if job is None:
             return self.error(404, f"Video with id '{call.job_id}' not found.", code="not_found")
@@ -92,13 +83,12 @@ class OpenAiWords:
             case _:
                 return self._content(job, call)
 
-    def turned(self, turned: Turned) -> Answer:
+    def refuse(self, why: Why | str, message: str) -> Answer:
         """
-        Say 429 for the rate or the window.
+        The reason as OpenAI's gateways tell it.
         """
-        if turned.why == "busy":
-            return self.error(429, "Too many videos are running for this key.", code="concurrency_limit_exceeded")
-        return self.error(429, "Rate limit reached for requests.", code="rate_limit_exceeded")
+        status, code = _REFUSALS[why] if isinstance(why, Why) else (400, why)
+        return self.error(status, message, code=code)
 
     def error(self, status: int, message: str, *, code: str | None = None) -> Answer:
         """
@@ -110,21 +100,6 @@ class OpenAiWords:
                 status=status, data={"error": {"message": message, "type": kind, "param": None, "code": code}}
             )
         return Answer(status=status, data={"detail": message if code is None else f"{code}: {message}"})
-
-    def word(self, data: Any, word: str) -> Any:
-        """
-        Another status word.
-        """
-        return {**data, "status": word} if isinstance(data, dict) else data
-
-    def identity(self, data: Any, job_id: str | None) -> Any:
-        """
-        Another id, or none.
-        """
-        if not isinstance(data, dict):
-            return data
-        rest = {name: value for name, value in data.items() if name != "id"}
-        return rest if job_id is None else {**rest, "id": job_id}
 
     def _create(self, call: Call) -> Answer:
         prompt = call.fields.get("prompt", "")
@@ -173,7 +148,7 @@ class OpenAiWords:
             return self.error(404, "Video is not ready.", code="not_ready")
         if self.dialect == "sglang":
             if self.engine.options.url_seconds is not None:
-                return self.error(400, f"The video is in cloud storage: {self._address(job, 0, call.host)}")
+                return self.error(400, f"The video is in cloud storage: {self.file_url(job, call)}")
             index = variant or "0"
             if not (index.isascii() and index.isdigit() and int(index) < _outputs(job)):
                 return self.error(404, f"There is no variant {variant!r}.")
@@ -181,16 +156,6 @@ class OpenAiWords:
         if variant not in (None, "video"):
             return self.error(400, f"The simulator has no variant {variant!r}.")
         return Answer(clip=job, job=job)
-
-    def _signed(self, call: Call) -> Answer:
-        job_id, _, index = (call.job_id or "").partition("/")
-        job = self.engine.jobs.get(job_id)
-        until = call.query.get("expires", "")
-        if job is None or job.state is not JobState.DONE or call.query.get("sig") != self._signature(job, index, until):
-            return Answer(status=403, data={"message": "The signature does not match."})
-        if self.engine.now() > float(until):
-            return Answer(status=403, data={"message": "Request has expired."}, job=job)
-        return Answer(clip=job, index=int(index), job=job)
 
     def _delete(self, job: Job, call: Call) -> Answer:
         told = {"id": job.id, "object": "video.deleted", "deleted": True}
@@ -231,7 +196,7 @@ class OpenAiWords:
                 data |= {"media_type": "video/mp4", "file_name": f"{job.id}.mp4" if done else None}
                 data |= {"inference_time_s": worked, "peak_memory_mb": 0.0}
             case "sglang":
-                data |= self._places(job, call.host) if done else {"url": None, "file_path": None}
+                data |= self._places(job, call) if done else {"url": None, "file_path": None}
                 data |= {"num_outputs": _outputs(job), "inference_time_s": worked}
             case _:
                 data["remixed_from_video_id"] = None
@@ -257,20 +222,13 @@ class OpenAiWords:
         until = self.engine.now() if job.ended is None else job.ended
         return max(0, min(99, int((until - job.started) / job.run_seconds * 100)))
 
-    def _places(self, job: Job, host: str) -> dict[str, Any]:
+    def _places(self, job: Job, call: Call) -> dict[str, Any]:
         count = _outputs(job)
         if self.engine.options.url_seconds is None:
             paths = [f"outputs/{job.id}_{index}.mp4" for index in range(count)]
             return {"url": None, "file_path": paths[0], "file_paths": paths}
-        urls = [self._address(job, index, host) for index in range(count)]
+        urls = [self.file_url(job, call, index) for index in range(count)]
         return {"url": urls[0], "urls": urls, "file_path": None}
-
-    def _address(self, job: Job, index: int, host: str) -> str:
-        until = f"{self.engine.now() + (self.engine.options.url_seconds or 0.0):.3f}"
-        return f"http://{host}/files/{job.id}/{index}.mp4?expires={until}&sig={self._signature(job, str(index), until)}"
-
-    def _signature(self, job: Job, index: str, until: str) -> str:
-        return hashlib.sha256(f"{self.engine.options.seed}:{job.id}:{index}:{until}".encode()).hexdigest()[:32]
 
 
 def _outputs(job: Job) -> int:

@@ -38,6 +38,7 @@ from vidrelay.core.task import (
     Request,
     Task,
 )
+from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.provider import API, TASK, Key
 
@@ -52,7 +53,7 @@ STATES = {
 }
 
 
-class PlainWords:
+class PlainWords(BaseAdapter):
     """
     Fills port Adapter; a lost create cannot be settled without a person.
     """

@@ -1,0 +1,209 @@
+"""
+What a provider's words mean to the relay: its error codes, its status words, and what becomes of a call that was
+answered so.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vidrelay.core.lifecycle import Failed
+from vidrelay.core.messages import HttpReply
+from vidrelay.core.ports import NotThere, Refused, Scope, Trouble, Unknown
+from vidrelay.core.task import BlockReason, Problem, RemoteState
+from vidrelay.providers.replies import wait_of
+
+logger = logging.getLogger(__name__)
+
+
+class Meaning(StrEnum):
+    """
+    What an error is about.
+
+    `rejected`: wrong, and wrong every time. `moderated`: refused by policy. `auth`: the key. `balance`: money, or a
+    quota that comes back later. `rate`: too many calls. `window`: too many running. `missing`: no such task.
+    `cancelled`, `expired`: how a job ended. `again`: trouble of the provider's own, which for a create says nothing of
+    whether it was carried out.
+    """
+
+    REJECTED = "rejected"
+    MODERATED = "moderated"
+    AUTH = "auth"
+    BALANCE = "balance"
+    RATE = "rate"
+    WINDOW = "window"
+    MISSING = "missing"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    AGAIN = "again"
+
+
+Codes = Mapping[str, Meaning]
+"""A provider's error codes; one that ends in `*` stands for every code that begins so."""
+
+BY_STATUS: Mapping[int, Meaning] = {
+    **dict.fromkeys((400, 405, 406, 411, 413, 414, 415, 422, 431, 451), Meaning.REJECTED),
+    **dict.fromkeys((401, 403), Meaning.AUTH),
+    402: Meaning.BALANCE,
+    **dict.fromkeys((404, 410), Meaning.MISSING),
+    429: Meaning.RATE,
+}
+"""What a status means where the body's code is not known; any other is `again`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """
+    An error as a provider told it; `retry_after` is seconds, or None. `readable` is false where the body was none of
+    the provider's own (a proxy's page): then a create may have been carried out whatever the status.
+    """
+
+    meaning: Meaning
+    detail: str
+    retry_after: float | None = None
+    readable: bool = True
+
+
+def said(reply: HttpReply, codes: Codes, *, code: str | None, detail: str | None) -> Said:
+    """
+    Read an error: by its code first, by the status where that is not known. `detail` None: nothing could be read.
+    """
+    known = meaning_of(code, codes)
+    meaning = known or BY_STATUS.get(reply.status, Meaning.AGAIN)
+    told = f"{code}: {detail}" if code and detail and code not in detail else detail or code
+    return Said(
+        meaning=meaning,
+        detail=told or f"the provider answered {reply.status}, and nothing that can be read",
+        retry_after=wait_of(reply),
+        readable=known is not None or detail is not None,
+    )
+
+
+def meaning_of(code: str | None, codes: Codes) -> Meaning | None:
+    """
+    What that code means: itself, else the longest beginning of it that is known.
+    """
+    if code is None:
+        return None
+    if code in codes:
+        return codes[code]
+    beginnings = [name for name in codes if name.endswith("*") and code.startswith(name[:-1])]
+    return codes[max(beginnings, key=len)] if beginnings else None
+
+
+def of_create(error: Said) -> Failed | Refused | Unknown:
+    """
+    What becomes of a create call that was answered with this error.
+    """
+    if not error.readable and error.meaning is not Meaning.RATE:
+        return Unknown(detail=error.detail)
+    match error.meaning:
+        case Meaning.AUTH | Meaning.RATE:
+            return _refused(error)
+        case Meaning.BALANCE:
+            return _refused(error, Scope.CREATES)
+        case Meaning.WINDOW:
+            return _refused(error, Scope.CREATES)
+        case Meaning.AGAIN:
+            return Unknown(detail=error.detail)
+        case Meaning.MISSING:
+            return failed(Meaning.REJECTED, error.detail)
+        case _:
+            return failed(error.meaning, error.detail)
+
+
+def of_poll(error: Said) -> NotThere | Refused | Trouble:
+    """
+    What becomes of a call that only asks, or that cancels.
+    """
+    match error.meaning:
+        case Meaning.MISSING if error.readable:
+            return NotThere(detail=error.detail)
+        case Meaning.AUTH | Meaning.RATE if error.readable:
+            return _refused(error)
+        case _:
+            return Trouble(detail=error.detail, retry_after=error.retry_after)
+
+
+def of_call(error: Said) -> Refused | Trouble:
+    """
+    The same where no task is asked for: a list, an upload, a check.
+    """
+    outcome = of_poll(error)
+    return Trouble(detail=outcome.detail) if isinstance(outcome, NotThere) else outcome
+
+
+def _refused(error: Said, scope: Scope = Scope.CALLS) -> Refused:
+    return Refused(
+        scope=scope, reason=BlockReason(error.meaning.value), detail=error.detail, retry_after=error.retry_after
+    )
+
+
+def failed(meaning: Meaning, detail: str, *, remote_id: str | None = None) -> Failed:
+    """
+    A job that ended without a result, or a create that was refused for good.
+    """
+    match meaning:
+        case Meaning.MODERATED:
+            problem = Problem(code="moderated", title="The provider's policy refused it", detail=detail, status=422)
+        case Meaning.REJECTED | Meaning.AUTH | Meaning.BALANCE:
+            problem = Problem(code="rejected", title="The provider rejected the request", detail=detail, status=422)
+        case Meaning.CANCELLED:
+            problem = Problem(code="remote_cancelled", title="The provider cancelled the task", detail=detail)
+        case Meaning.EXPIRED:
+            problem = Problem(code="remote_expired", title="The provider let the task expire", detail=detail)
+        case _:
+            problem = Problem(code="remote_failed", title="The provider failed", detail=detail, retryable=True)
+    return Failed(problem=problem, remote_id=remote_id)
+
+
+class Standing(StrEnum):
+    """
+    Where a status word says that a job stands; `unknown` for a word that nobody has told us: it still runs.
+    """
+
+    WAITING = "waiting"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+
+    @property
+    def remote_state(self) -> RemoteState | None:
+        """
+        The same for a job that has not ended; None where it is not known, or has.
+        """
+        return {Standing.WAITING: RemoteState.WAITING, Standing.WORKING: RemoteState.WORKING}.get(self)
+
+    @property
+    def meaning(self) -> Meaning:
+        """
+        What a job that ended without a result so is told to be.
+        """
+        return {Standing.CANCELLED: Meaning.CANCELLED, Standing.EXPIRED: Meaning.EXPIRED}.get(self, Meaning.AGAIN)
+
+
+class StatusWords:
+    """
+    A provider's status words.
+    """
+
+    def __init__(self, provider: str, words: Mapping[str, Standing]) -> None:
+        self._provider = provider
+        self._words = words
+        self._told: set[str] = set()
+
+    def read(self, word: str | None) -> Standing:
+        """
+        What the word says; one that is not known is logged the first time.
+        """
+        standing = self._words.get(word or "")
+        if standing is not None:
+            return standing
+        if word is not None and word not in self._told and len(self._told) < 100:
+            self._told.add(word)
+            logger.warning("status.unknown provider=%s word=%r", self._provider, word[:100])
+        return Standing.UNKNOWN

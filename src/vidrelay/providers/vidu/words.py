@@ -1,0 +1,84 @@
+"""
+Vidu's words, said once.
+"""
+
+from typing import Any
+
+from vidrelay.core.messages import HttpReply
+from vidrelay.providers.facts import Facts
+from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
+
+FACTS = Facts(
+    title="Vidu (生数)",
+    takes="text, first frame, first and last frame, up to 7 references",
+    pictures="https address, or data URI in the body; PNG, JPEG, WebP; the body 20 MB at most",
+    limits="asked: GET /credits; more tasks than that are taken and wait there",
+    lost="found in the list by its payload, else its prompt, model and time",
+    cancel="until it is scheduled",
+    results="24 hours",
+    verified="document, 30 November 2026; no official SDK",
+)
+
+HOST = "https://api.vidu.com/ent/v2"
+HOSTS = (
+    "api.vidu.com",
+    "api.vidu.cn",
+    "prod-ss-vidu.s3.cn-northwest-1.amazonaws.com.cn",
+    "prod-ss-vidu.s3.oss-cn-beijing.aliyuncs.com",
+)
+TEXT, IMAGE, FRAMES, REFERENCES = "text2video", "img2video", "start-end2video", "reference2video"
+
+DURATIONS = {"viduq3": (1, 16), "viduq2": (1, 10), "viduq1": (5, 5), "vidu2": (4, 8)}
+"""The seconds that a model's clips may have, by the beginning of its name."""
+DEFAULT_MODEL = "viduq3-turbo"
+RATIOS = ("16:9", "9:16", "3:4", "4:3", "1:1")
+RESOLUTIONS = ("540p", "720p", "1080p")
+MAX_PROMPT = 5000
+MAX_REFERENCES = 7
+PICTURE_BYTES = 13 * 1024 * 1024
+"""A body may be 20 MB, and base64 makes four bytes of three."""
+
+STATES = StatusWords(
+    "vidu",
+    {
+        "created": Standing.WAITING,
+        "queueing": Standing.WAITING,
+        "processing": Standing.WORKING,
+        "success": Standing.DONE,
+        "failed": Standing.FAILED,
+    },
+)
+
+CODES: Codes = {
+    **dict.fromkeys(
+        (
+            *("BadRequest", "FieldLacking", "FieldUnwanted", "FieldInvalid", "FieldItemCountOutOfRange"),
+            *("PageSizeOutOfRange", "ImageFormatInvalid", "ModelUnavailable", "Conflict", "Canceled"),
+            "ImageDownloadFailure",
+        ),
+        Meaning.REJECTED,
+    ),
+    **dict.fromkeys(("TaskPromptPolicyViolation", "AuditSubmitIllegal", "CreationPolicyViolation"), Meaning.MODERATED),
+    "CreditInsufficient": Meaning.BALANCE,
+    "UserCancelled": Meaning.CANCELLED,
+    **dict.fromkeys(("Unauthorized", "Forbidden"), Meaning.AUTH),
+    **dict.fromkeys(("TaskNotFound", "CreationNotFound", "NotFound"), Meaning.MISSING),
+    **dict.fromkeys(("OperationInProcess", "TooManyRequests", "SystemThrottling"), Meaning.RATE),
+    "QuotaExceeded": Meaning.WINDOW,
+    "InternalServiceFailure": Meaning.AGAIN,
+}
+
+
+def error(reply: HttpReply, *, key: str | None) -> Said:
+    """
+    Read `{"code", "reason", "message", "metadata"}`.
+    """
+    data: dict[str, Any] = read_object(reply) or {}
+    message = text_of(data, "message")
+    return said(
+        reply,
+        CODES,
+        code=text_of(data, "reason"),
+        detail=None if message is None else told(message, secret=key),
+    )
