@@ -43,6 +43,14 @@ async def test_a_worker_takes_the_next_in_line_at_the_moment_it_is_free() -> Non
     assert [(job.started, job.ended) for job in jobs] == [(0.0, 3.0), (3.0, 6.0), (6.0, 9.0)]
 
 
+def test_an_id_has_the_shape_that_the_words_give_it() -> None:
+    """A provider's ids look as they do there, and each is another."""
+    engine, _ = make_engine()
+    ids = [engine.create("k", {}, shape=lambda drawn: f"{drawn[:8]}-x").id for _ in range(2)]
+    assert [(len(one), one[8:]) for one in ids] == [(10, "-x")] * 2
+    assert ids[0] != ids[1]
+
+
 def test_a_waiting_job_knows_how_many_stand_before_it() -> None:
     """The position counts the waiting jobs of every key that came earlier."""
     engine, _ = make_engine(queue_seconds=0.0, run_seconds=3.0, workers=1)

@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -160,9 +161,17 @@ class Engine:
         """
         return sum(job.key == key for job in [*self._line, *self._working])
 
-    def create(self, key: str | None, fields_: dict[str, str], *, pictures: int = 0, data: Any = None) -> Job:
+    def create(
+        self,
+        key: str | None,
+        fields_: dict[str, str],
+        *,
+        pictures: int = 0,
+        data: Any = None,
+        shape: Callable[[str], str] | None = None,
+    ) -> Job:
         """
-        Make a job and put it in line.
+        Make a job and put it in line. `shape` makes its id of 64 hex digits, where the provider's look as no other's.
         """
         now = self.now()
         self._made += 1
@@ -172,7 +181,7 @@ class Engine:
         run = float(wish.get("run") or self.options.run_by_model().get(model, self.options.run_seconds))
         job = Job(
             number=self._made,
-            id=self._new_id(self._made),
+            id=self._new_id(self._made, shape),
             key=key,
             fields=dict(fields_),
             pictures=pictures,
@@ -312,9 +321,11 @@ class Engine:
     def _wall(self, at: float) -> int:
         return int(self.wall(at))
 
-    def _new_id(self, number: int) -> str:
+    def _new_id(self, number: int, shape: Callable[[str], str] | None) -> str:
         # The moment of the start is part of it: after a restart, the same number is another job.
         drawn = hashlib.sha256(f"{self.options.seed}:{self._began_at}:{number}:id".encode()).hexdigest()
+        if shape is not None:
+            return shape(drawn)
         match self.options.dialect:
             case "vllm-omni":
                 return f"video_gen_{drawn[:32]}"
