@@ -288,6 +288,8 @@ async def _hang_up(scope: Scope, receive: Receive) -> None:
 
 
 def _json(answer: Answer) -> Wire:
+    if answer.data is None:
+        return Wire(status=answer.status, headers=dict(answer.headers))
     headers = {"content-type": "application/json", **answer.headers}
     return Wire(status=answer.status, headers=headers, body=json.dumps(answer.data).encode())
 

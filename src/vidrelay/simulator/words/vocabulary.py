@@ -78,7 +78,8 @@ class Route:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """
-    What to reply: JSON, or the clip of `clip` (its `index`-th output). `job` is the one it is about, for the ledger.
+    What to reply: JSON (None: an empty body), or the clip of `clip` (its `index`-th output). `job` is the one it is
+    about, for the ledger.
     """
 
     status: int = 200
