@@ -12,9 +12,20 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from vidrelay.core.errors import ConfigError
+from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import API_REPLY_BYTES, HttpRequest, Inline, Json
-from vidrelay.core.ports import CheckOutcome, Conversation, PollManyOutcome, Traits, UploadOutcome
-from vidrelay.core.task import RemoteFile, Task
+from vidrelay.core.ports import (
+    CancelResult,
+    CheckOutcome,
+    Conversation,
+    FindOutcome,
+    PollManyOutcome,
+    Search,
+    Traits,
+    Undecided,
+    UploadOutcome,
+)
+from vidrelay.core.task import CancelOutcome, RemoteFile, Task
 
 ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")
 """What may stand in an address as it is."""
@@ -35,7 +46,8 @@ class AdapterSettings:
 
 class BaseAdapter:
     """
-    Fills port Adapter for what few providers have: nothing is told of limits, nothing is uploaded, no list, no check.
+    Fills port Adapter for what few providers have: nothing is told of limits, nothing is uploaded, no list, no look-up,
+    no cancel, no check.
     """
 
     traits: Traits
@@ -58,6 +70,20 @@ class BaseAdapter:
         There is no list; nothing is sent.
         """
         return {}
+        yield  # makes this a conversation
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        There is nothing to look in; nothing is sent.
+        """
+        return Undecided(detail="the provider has no list in which a lost create could be looked for")
+        yield  # makes this a conversation
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        There is no call that stops a job; nothing is sent.
+        """
+        return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
         yield  # makes this a conversation
 
     def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
