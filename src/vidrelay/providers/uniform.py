@@ -156,9 +156,51 @@ def with_extra(parameters: Mapping[str, Any], extra: JsonObject) -> dict[str, An
     Raises:
         InvalidRequest: One does, or it holds a picture.
     """
+    return merged(parameters, _without_pictures(extra))
+
+
+def placed(extra: JsonObject, given: Pictures) -> tuple[dict[str, Any], Pictures]:
+    """
+    Put pictures where `extra` wants them, for providers whose models each name that field in another way:
+    `{"$reference": "first_frame"}` becomes the picture of that role, `{"$reference": "reference"}` the list of those.
+
+    Returns `extra` with them, for `merged`, and the pictures that it did not name.
+
+    Raises:
+        InvalidRequest: It names a role that no reference has, or holds a picture itself.
+    """
+    by_role: dict[str, Any] = {FIRST: given.first, LAST: given.last, REFERENCE: list(given.others)}
+    left = dict(by_role)
+
+    def put(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            if set(value) != {"$reference"}:
+                return {name: put(inner) for name, inner in value.items()}
+            role = value["$reference"]
+            if not isinstance(role, str) or not by_role.get(role):
+                raise InvalidRequest(f"extra wants a picture of role {role!r}, and references has none.", field="extra")
+            left[role] = None
+            return by_role[role]
+        return [put(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    filled_in = put(_without_pictures(extra))
+    return filled_in, Pictures(first=left[FIRST], last=left[LAST], others=tuple(left[REFERENCE] or ()))
+
+
+def merged(parameters: Mapping[str, Any], extra: JsonObject) -> dict[str, Any]:
+    """
+    As `with_extra`, for what `placed` has put pictures into.
+
+    Raises:
+        InvalidRequest: A field is said twice.
+    """
+    return _merged(parameters, extra, "extra")
+
+
+def _without_pictures(extra: JsonObject) -> JsonObject:
     if "$asset" in json.dumps(extra):
         raise InvalidRequest("Pictures are given in references, not in extra.", field="extra")
-    return _merged(parameters, extra, "extra")
+    return extra
 
 
 def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
