@@ -87,6 +87,7 @@ class Exchange:
             path=request.url.path,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
+            body_sha256=seen.body,
         )
         route = file_route(asked) or self.words.route(asked)
         if route is None:

@@ -32,13 +32,15 @@ class Why(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """
-    A call as it came, before it is known what it is; header names are in lower case.
+    A call as it came, before it is known what it is; header names are in lower case. `body_sha256` (hex) is what a
+    signature may cover.
     """
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    body_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
