@@ -4,6 +4,7 @@ names the parameter and what would be taken.
 """
 
 import json
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -147,6 +148,29 @@ def pictures(
             raise InvalidRequest(f"{who} takes at most {limit} of role {role}.", field="references")
     first, last = (next(iter(sorted_[role]), None) for role in (FIRST, LAST))
     return Pictures(first=first, last=last, others=tuple(sorted_[REFERENCE]))
+
+
+def measured(
+    request: Request, assets: Mapping[str, Asset], *, min_edge: int = 1, max_ratio: float = math.inf, who: str
+) -> None:
+    """
+    Refuse a picture whose shorter edge is under `min_edge` pixels, or whose longer is over `max_ratio` times that.
+
+    Raises:
+        InvalidRequest: One is so; names it, and what `who` takes.
+    """
+    for number, one in enumerate(request.references):
+        asset = assets.get(one.asset or "")
+        if asset is None:
+            continue
+        short, long = sorted((asset.width, asset.height))
+        if short < min_edge or long > short * max_ratio:
+            takes = f"at least {min_edge} pixels a side"
+            takes += f", and no side over {max_ratio:g} times the other" if math.isfinite(max_ratio) else ""
+            raise InvalidRequest(
+                f"A picture of {asset.width}x{asset.height} is not taken: {who} takes {takes}.",
+                field=f"references[{number}]",
+            )
 
 
 def with_extra(parameters: Mapping[str, Any], extra: JsonObject) -> dict[str, Any]:
