@@ -5,12 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+SDKS := $(or $(VIDRELAY_SDKS),.venv-sdks)
+SDK_STAMPS := $(patsubst tests/sdks/environments/%.txt,$(SDKS)/%/.set-up,$(wildcard tests/sdks/environments/*.txt))
 
 # Without its bytecode every process that the tests and the benchmark start would compile the whole package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim prove check format bench pictures clean
+.PHONY: help setup demo test sdks sim prove check format bench pictures clean
 
 help: ## list what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +33,15 @@ demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key
 
 test: $(STAMP) ## run every test (five to six minutes on two cores)
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+sdks: $(STAMP) $(SDK_STAMPS) ## run the providers' own SDKs against the simulator (their environments: three minutes, once)
+	@VIDRELAY_SDKS=$(abspath $(SDKS)) $(BIN)/python -m pytest tests/sdks -n 2
+
+$(SDKS)/%/.set-up: tests/sdks/environments/%.txt
+	@echo "setting up $(SDKS)/$*"
+	@$(PYTHON) -m venv $(SDKS)/$*
+	@$(SDKS)/$*/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
 
 SEEDS ?= 50
 
@@ -57,4 +68,4 @@ pictures: $(STAMP) ## make the README's picture anew from a real demo run
 	@$(BIN)/python docs/images/make_pictures.py
 
 clean: ## remove what make made, .venv included
-	@rm -rf .venv demo-state build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv .venv-sdks demo-state build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
