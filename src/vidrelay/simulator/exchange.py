@@ -114,6 +114,7 @@ class Exchange:
             job_id=route.job_id,
             what=route.what,
             query=asked.query,
+            pairs=tuple(request.query_params.multi_items()),
             fields=sent.fields,
             pictures=sent.files,
             data=sent.data,

@@ -46,7 +46,8 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """
-    One call as the engine needs it. `query` and `fields` hold the last value of each name; `pictures` counts files.
+    One call as the engine needs it. `query` and `fields` hold the last value of each name, `pairs` all that the query
+    says; `pictures` counts files.
 
     `data` is the JSON body, None where there is none; `key` is what the client sent, `host` the address it used, for
     addresses in replies; `what` is what the vocabulary's own `route` called it, where a place is several calls.
@@ -56,6 +57,7 @@ class Call:
     job_id: str | None = None
     what: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
+    pairs: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     pictures: int = 0
     data: Any = None
