@@ -9,7 +9,7 @@ import warnings
 
 warnings.simplefilter("ignore")
 
-import openai  # noqa: E402
+import openai
 
 
 async def main(base: str) -> None:

@@ -8,7 +8,7 @@ import warnings
 
 warnings.simplefilter("ignore")
 
-import openai  # noqa: E402
+import openai
 
 base = sys.argv[1]
 seen = {}
