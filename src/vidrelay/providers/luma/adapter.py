@@ -1,0 +1,226 @@
+"""
+Toward Luma's Dream Machine (fills port Adapter).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
+from vidrelay.core.ports import (
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PollManyOutcome,
+    PollOutcome,
+    Prepared,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+)
+from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.luma import words
+from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, with_extra
+from vidrelay.providers.uniform import whole as whole_number
+from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+
+MAX_PAGES = 5
+PAGE = 100
+
+
+class LumaAdapter(JsonAdapter):
+    """
+    One account at Dream Machine.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.LIST,
+            poll_floor=3.0,
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"callback_url"}),
+            lists=True,
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in Luma's words.
+
+        Raises:
+            InvalidRequest: Luma cannot do it; names the field and what it accepts.
+        """
+        only(request, "aspectRatio", "duration", "resolution", "references", who="Dream Machine")
+        model = request.model_version or words.MODELS[0]
+        body: dict[str, Any] = {"generation_type": "video", "model": model, "prompt": request.prompt}
+        seconds = None
+        if request.duration is not None:
+            seconds = whole_number(request.duration, 1, 60, field="duration")
+            if model in words.MODELS:
+                one_of(seconds, words.DURATIONS, field="duration")
+            body["duration"] = f"{seconds}s"
+        if request.aspect_ratio is not None:
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        if request.resolution is not None:
+            body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+        given = pictures(request, assets, who="Dream Machine", roles=(FIRST, LAST), files=False)
+        frames = {"frame0": given.first, "frame1": given.last}
+        keyframes = {name: {"type": "image", "url": url} for name, url in frames.items() if url is not None}
+        if keyframes:
+            body["keyframes"] = keyframes
+        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST.
+        """
+        reply = yield self.post("/generations/video", dict(task.parameters), creates=True)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = None if data is None else text_of(data, "id")
+        if data is None or remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        standing = words.STATES.read(text_of(data, "state"))
+        if standing is Standing.FAILED:
+            return self._ended(data, remote_id)
+        return Accepted(remote_id=remote_id, remote_state=standing.remote_state, times=_times(data))
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/generations/{remote_id}")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The list, in no more pages than there are tasks; what is not on them is asked for by itself.
+        """
+        ids = {task.remote_id for task in tasks if task.remote_id is not None}
+        seen: dict[str, dict[str, Any]] = {}
+        for page in range(max(1, min(MAX_PAGES, len(tasks) - 1))):
+            reply = yield self._page(page)
+            data = read_object(reply)
+            rows = _rows(data)
+            if data is None or rows is None or not 200 <= reply.status < 300:
+                return of_call(words.error(reply, key=self.key))
+            seen |= {row["id"]: row for row in rows if text_of(row, "id") in ids}
+            if ids <= seen.keys() or not rows or data.get("has_more") is not True:
+                break
+        return {task.id: self._seen(seen[task.remote_id]) for task in tasks if task.remote_id in seen}
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Read the list: the whole request stands in each row.
+
+        Its order is not documented. Where it is seen to go back in time, it is read no further than to the loss.
+        """
+        alike: dict[str, Found] = {}
+        when = None
+        made: list[datetime | None] = []
+        for page in range(MAX_PAGES):
+            reply = yield self._page(page)
+            data = read_object(reply)
+            rows = _rows(data)
+            if data is None or rows is None or not 200 <= reply.status < 300:
+                return of_call(words.error(reply, key=self.key))
+            when = when or between(search, reply)
+            for row in rows:
+                remote_id, made_at = text_of(row, "id") or "", time_of(row, "created_at")
+                made.append(made_at)
+                usable = remote_id not in search.owned and self.valid_id(remote_id)
+                if usable and when.holds(made_at) and _is_alike(row, task):
+                    state = words.STATES.read(text_of(row, "state")).remote_state
+                    alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+            if not rows or data.get("has_more") is not True or _is_past(made, when.earliest):
+                return settled(alike)
+        return settled(alike, whole=False)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for the credits, which are US cents.
+        """
+        reply = yield self.get("/credits")
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        cents = number_of(data, "credit_balance")
+        return Checked(detail="" if cents is None else f"{cents / 100:.2f} USD left")
+
+    def _page(self, page: int) -> HttpRequest:
+        return self.get("/generations", max_reply_bytes=LIST_REPLY_BYTES, limit=PAGE, offset=page * PAGE)
+
+    def _seen(self, data: dict[str, Any]) -> PollOutcome:
+        match words.STATES.read(text_of(data, "state")):
+            case Standing.DONE:
+                assets = data.get("assets")
+                url = text_of(assets, "video") if isinstance(assets, dict) else None
+                if not url:
+                    return Trouble(detail="the provider says that it is done, and names no file")
+                return Ready(outputs=(RemoteFile(url=url),), times=_times(data))
+            case Standing.FAILED:
+                return self._ended(data)
+            case standing:
+                return StillRunning(remote_state=standing.remote_state, times=_times(data))
+
+    def _ended(self, data: dict[str, Any], remote_id: str | None = None) -> Failed:
+        reason = text_of(data, "failure_reason") or "it says failed and no more"
+        return failed(words.meaning_of_failure(reason), told(reason, secret=self.key), remote_id=remote_id)
+
+
+def make(settings: AdapterSettings) -> LumaAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return LumaAdapter(settings)
+
+
+def _rows(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+    rows = None if data is None else data.get("generations")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
+
+
+def _is_past(made: Sequence[datetime | None], earliest: datetime) -> bool:
+    """
+    Whether the rows so far go back in time, and to before that instant.
+    """
+    known = [one for one in made if one is not None]
+    goes_back = len(known) == len(made) and all(one >= after for one, after in pairwise(known))
+    return goes_back and bool(known) and known[-1] < earliest
+
+
+def _is_alike(row: Mapping[str, Any], task: Task) -> bool:
+    asked = row.get("request")
+    request: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
+    names = ("prompt", "model", "duration", "resolution", "aspect_ratio", "keyframes", "loop")
+    # The prompt must be there; what else a row leaves out, it does not contradict. Nobody adds frames, though.
+    return (
+        text_of(request, "prompt") == task.parameters.get("prompt")
+        and (not request.get("keyframes") or bool(task.parameters.get("keyframes")))
+        and all(same(request[name], task.parameters.get(name)) for name in names if request.get(name) is not None)
+    )
+
+
+def _times(data: Mapping[str, Any]) -> RemoteTimes:
+    return RemoteTimes(created_at=time_of(data, "created_at"))
