@@ -30,6 +30,7 @@ from vidrelay.core.ports import Adapter, Checked, Copied, Dedupe, NotThere, Refu
 from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
+from vidrelay.simulator.words.vocabulary import Words
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken, Rehearsal, rehearse
 
@@ -68,7 +69,8 @@ class Sheet:
     What is a provider's own.
 
     Args:
-        dialect: The pretend provider's words for it.
+        dialect: The pretend provider's words for it, where it has some (`SimulatorOptions.dialect`).
+        speaks: A vocabulary of your own, in place of a dialect's.
         make: The adapter's factory.
         path: What of its base address comes after the host, as `/v1`.
         key: A key of its kind.
@@ -82,8 +84,9 @@ class Sheet:
         samples: Recorded replies.
     """
 
-    dialect: str
     make: Callable[[AdapterSettings], Adapter]
+    dialect: str = "openai"
+    speaks: type[Words] | None = None
     path: str = ""
     key: str = "key-canary"
     said: str | None = None
@@ -99,7 +102,9 @@ class Sheet:
         """
         Put the adapter before the pretend provider.
         """
-        return rehearse(self.make, self.dialect, path=self.path, key=self.key, said=self.said, **options)
+        return rehearse(
+            self.make, self.dialect, path=self.path, key=self.key, said=self.said, speaks=self.speaks, **options
+        )
 
 
 class AdapterContract:

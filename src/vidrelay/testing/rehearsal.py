@@ -25,6 +25,7 @@ from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.exchange import CLOSE, Exchange
 from vidrelay.simulator.options import SimulatorOptions
 from vidrelay.simulator.words.catalog import words_of
+from vidrelay.simulator.words.vocabulary import Words
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.records import make_task
 
@@ -45,7 +46,8 @@ class Broken(Exception):
 @dataclass(slots=True, kw_only=True)
 class Rehearsal:
     """
-    Both sides. `adapter` may be replaced; `requests` is every call that was made, as the adapter wrote it.
+    Both sides. `adapter` may be replaced; `requests` is every call that was made, as the adapter wrote it; `made` is how
+    many tasks there were, each with a submission key of its own.
     """
 
     clock: FakeClock
@@ -53,6 +55,7 @@ class Rehearsal:
     exchange: Exchange
     adapter: Adapter
     requests: list[HttpRequest] = dataclasses.field(default_factory=list)
+    made: int = 0
 
     def task(self, prompt: str = "a paper boat", *, assets: Mapping[str, Asset] | None = None, **fields: Any) -> Task:
         """
@@ -62,6 +65,7 @@ class Rehearsal:
         known = {PICTURE.id: PICTURE, **(assets or {})}
         prepared = self.adapter.prepare(request, known)
         now = self.clock.now()
+        self.made += 1
         return make_task(
             request=request,
             parameters=prepared.parameters,
@@ -69,7 +73,7 @@ class Rehearsal:
             created_at=now,
             updated_at=now,
             started_at=now,
-            submission_key="5f0c1c1e-7d3a-4d0e-9b1a-0123456789ab",
+            submission_key=f"5f0c1c1e-7d3a-4d0e-9b1a-{self.made:012x}",
         )
 
     async def run(self, conversation: Conversation[T]) -> T:
@@ -142,11 +146,12 @@ class Rehearsal:
 
 def rehearse(
     make: Callable[[AdapterSettings], Adapter],
-    dialect: str,
+    dialect: str = "openai",
     *,
     path: str = "",
     key: str = "key-canary",
     said: str | None = None,
+    speaks: type[Words] | None = None,
     **options: Any,
 ) -> Rehearsal:
     """
@@ -158,12 +163,13 @@ def rehearse(
         path: What of the base address comes after the host, as `/v1`.
         key: The account's key.
         said: The adapter's own dialect.
+        speaks: A vocabulary of your own, in place of a dialect's.
         options: The pretend provider's options; jobs wait 5 s and are worked on for 20 s unless told otherwise.
     """
     clock = FakeClock()
     chosen = SimulatorOptions(**{"queue_seconds": 5.0, "run_seconds": 20.0, "dialect": dialect, **options})
     engine = Engine(options=chosen, clock=clock)
-    exchange = Exchange(engine=engine, words=words_of(engine), clips=Clips(seed=0))
+    exchange = Exchange(engine=engine, words=words_of(engine, speaks), clips=Clips(seed=0))
     settings = AdapterSettings(now=clock.now, key=key, base_url=f"http://{HOST}{path}", dialect=said)
     return Rehearsal(clock=clock, engine=engine, exchange=exchange, adapter=make(settings))
 

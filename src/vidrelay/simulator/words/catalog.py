@@ -21,6 +21,7 @@ _CLASSES = {
     "openrouter": "openrouter:OpenRouterWords",
     "kling": "kling:KlingWords",
     "minimax": "minimax:MiniMaxWords",
+    "minimax-v2": "minimax:MiniMaxV2Words",
     "dashscope": "dashscope:DashScopeWords",
     "ark": "ark:ArkWords",
     "vidu": "vidu:ViduWords",
@@ -32,12 +33,14 @@ _CLASSES = {
 }
 
 
-def words_of(engine: Engine) -> Words:
+def words_of(engine: Engine, speaks: type[Words] | None = None) -> Words:
     """
-    The vocabulary of the engine's dialect; options that were left alone take the provider's own limits.
+    The vocabulary of the engine's dialect, or one that is in no catalogue; options that were left alone take the
+    provider's own limits.
     """
-    module, _, name = _CLASSES[engine.options.dialect].partition(":")
-    speaks: type[Words] = getattr(import_module(f"vidrelay.simulator.words.{module}"), name)
+    if speaks is None:
+        module, _, name = _CLASSES[engine.options.dialect].partition(":")
+        speaks = getattr(import_module(f"vidrelay.simulator.words.{module}"), name)
     usual = {one.name: one.default for one in fields(SimulatorOptions)}
     left = {name: value for name, value in speaks.DEFAULTS.items() if getattr(engine.options, name) == usual[name]}
     engine.options = replace(engine.options, **left)
