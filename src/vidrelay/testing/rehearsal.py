@@ -46,8 +46,8 @@ class Broken(Exception):
 @dataclass(slots=True, kw_only=True)
 class Rehearsal:
     """
-    Both sides. `adapter` may be replaced; `requests` is every call that was made, as the adapter wrote it; `made` is how
-    many tasks there were, each with a submission key of its own.
+    Both sides. `adapter` may be replaced; `requests` is every call that was made, as the adapter wrote it; `made` is
+    how many tasks there were, each with a submission key of its own.
     """
 
     clock: FakeClock
