@@ -1,0 +1,259 @@
+"""
+Toward Replicate (fills port Adapter).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpRequest
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Copied,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PollManyOutcome,
+    PollOutcome,
+    Prepared,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+    UploadOutcome,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import between, settled
+from vidrelay.providers.replicate import words
+from vidrelay.providers.replicate.listed import cursor_of, is_alike, rows_of
+from vidrelay.providers.replicate.parameters import prepared
+from vidrelay.providers.replies import read_object, text_of, time_of, told
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+
+MAX_PAGES = 5
+INPUT_KEPT = 3000.0
+"""A prediction's input is erased after an hour: so many seconds after a loss the list can no longer prove anything."""
+
+
+class ReplicateAdapter(JsonAdapter):
+    """
+    One account at Replicate.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.LIST,
+            can_cancel=True,
+            poll_floor=1.0,
+            longest_run=timedelta(minutes=30),
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"webhook", "webhook_events_filter", "stream"}),
+            prompts=frozenset({"input.prompt", "input.negative_prompt"}),
+            copies=timedelta(hours=1),
+            lists=True,
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in the words that most video models share.
+
+        Raises:
+            InvalidRequest: No model is named, or a picture's field cannot be known.
+        """
+        return prepared(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST, to the model's, the deployment's or the version's own address; no `Prefer`, so it answers at once.
+        """
+        body = filled(task.parameters, data_uri)
+        where = "".join(f"/{kind}s/{body.pop(kind)}" for kind in ("model", "deployment") if kind in body)
+        reply = yield self.post(f"/v1{where}/predictions", body, creates=True)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = None if data is None else text_of(data, "id")
+        if data is None or remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        match self._seen(data, remote_id):
+            case StillRunning(remote_state=remote_state, times=times):
+                return Accepted(remote_id=remote_id, remote_state=remote_state, times=times)
+            case Ready(outputs=outputs, times=times):
+                return Answered(remote_id=remote_id, outputs=outputs, times=times)
+            case Failed() as ended:
+                return ended
+            case _:
+                return Accepted(remote_id=remote_id)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/v1/predictions/{remote_id}")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The list, newest first, back to the oldest of them.
+        """
+        wanted = {task.remote_id: task.id for task in tasks}
+        made = [task.remote_times.created_at for task in tasks]
+        since = None if None in made else min(one for one in made if one is not None) - timedelta(seconds=1)
+        query = {"created_after": None if since is None else since.isoformat()}
+        seen: dict[str, PollOutcome] = {}
+        for _ in range(MAX_PAGES):
+            reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
+            data = read_object(reply)
+            rows = rows_of(data)
+            if data is None or rows is None or not 200 <= reply.status < 300:
+                return seen or of_call(words.error(reply, key=self.key))
+            told_of = {wanted[text_of(row, "id")]: self._seen(row) for row in rows if text_of(row, "id") in wanted}
+            seen |= {task_id: outcome for task_id, outcome in told_of.items() if not isinstance(outcome, Trouble)}
+            query = {"cursor": cursor_of(data)}
+            if query["cursor"] is None or len(seen) == len(wanted):
+                break
+        return seen
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Read the list: its first page shows the provider's clock, the next ones only what was made in between.
+        """
+        alike: dict[str, Found] = {}
+        erased = False
+        when, query = None, dict[str, Any]()
+        for _ in range(MAX_PAGES):
+            reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
+            data = read_object(reply)
+            rows = rows_of(data)
+            if data is None or rows is None or not 200 <= reply.status < 300:
+                return of_call(words.error(reply, key=self.key))
+            begins = when is None
+            when = when or between(search, reply)
+            for row in rows:
+                remote_id = text_of(row, "id") or ""
+                if remote_id in search.owned or not self.valid_id(remote_id):
+                    continue
+                if not when.holds(time_of(row, "created_at")):
+                    continue
+                erased = erased or row.get("data_removed") is True or not row.get("input")
+                if is_alike(row, task):
+                    state = words.STATES.read(text_of(row, "status")).remote_state
+                    alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=words.times(row))
+            cursor = cursor_of(data)
+            oldest = min((made for made in (time_of(row, "created_at") for row in rows) if made), default=None)
+            if cursor is None or (oldest is not None and oldest < when.earliest):
+                gone = erased or search.lost_ago > INPUT_KEPT
+                return settled(alike, complete_after=None if gone else search.elapsed)
+            query = {"cursor": cursor}
+            if begins:
+                query = {"created_after": when.earliest.isoformat(), "created_before": when.latest.isoformat()}
+        return settled(alike, whole=False)
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        One POST, whose answer is the prediction as it is then.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return CancelTooLate()
+        reply = yield self.post(f"/v1/predictions/{remote_id}/cancel", {})
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        match words.STATES.read(text_of(data, "status")):
+            case Standing.CANCELLED | Standing.EXPIRED:
+                return Cancelled(outcome=CancelOutcome.STOPPED)
+            case Standing.DONE | Standing.FAILED:
+                return CancelTooLate()
+            case _:
+                # It was told to stop and has not yet: the next poll shows it, and to ask once more does no harm.
+                return Trouble(detail="the provider has not stopped it yet")
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        One POST; the file's own address then stands for it.
+        """
+        media_type = picture.get("mediaType", "image/png")
+        file = FormFile(
+            name="content",
+            asset=picture["$asset"],
+            filename=f"picture.{media_type.rpartition('/')[2]}",
+            media_type=media_type,
+        )
+        headers = {"Accept": "application/json", **self.authorization()}
+        reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files", headers=headers, body=Form(files=(file,)))
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            error = words.error(reply, key=self.key)
+            refused = error.readable and error.meaning is Meaning.REJECTED
+            return failed(error.meaning, error.detail) if refused else of_call(error)
+        urls = data.get("urls")
+        url = text_of(urls, "get") if isinstance(urls, dict) else None
+        return Copied(reference=url) if url else Trouble(detail="the provider took the picture and names no address")
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask who the key belongs to.
+        """
+        reply = yield self.get("/v1/account")
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        return Checked(detail=told(text_of(data, "username") or "", secret=self.key))
+
+    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
+        """
+        The key goes to the API and to Replicate's own delivery hosts alone.
+        """
+        parts = urlsplit(output.url)
+        host = parts.hostname or ""
+        delivered = host == words.DELIVERY or host.endswith(f".{words.DELIVERY}")
+        if delivered and parts.scheme == "https":
+            return HttpRequest(method="GET", url=output.url, headers=self.authorization())
+        return super().download(task, output)
+
+    def _seen(self, data: Mapping[str, Any], remote_id: str | None = None) -> StillRunning | Ready | Failed | Trouble:
+        standing = words.STATES.read(text_of(data, "status"))
+        match standing:
+            case Standing.DONE:
+                outputs = tuple(RemoteFile(url=url, needs_key=True) for url in words.addresses(data.get("output")))
+                if outputs:
+                    return Ready(outputs=outputs, times=words.times(data))
+                if data.get("data_removed") is True:
+                    gone = "it was done, and the provider has erased its files since"
+                    return failed(Meaning.EXPIRED, gone, remote_id=remote_id)
+                return Trouble(detail="the provider says that it is done, and names no file")
+            case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED:
+                text = text_of(data, "error") or ""
+                meaning = words.meaning(text) if standing is Standing.FAILED else standing.meaning
+                detail = told(text or f"it says {text_of(data, 'status')} and no more", secret=self.key)
+                return failed(meaning, detail, remote_id=remote_id)
+            case _:
+                progress = words.progress(data) if standing is Standing.WORKING else None
+                return StillRunning(remote_state=standing.remote_state, progress=progress, times=words.times(data))
+
+
+def make(settings: AdapterSettings) -> ReplicateAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return ReplicateAdapter(settings)

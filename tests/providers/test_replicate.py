@@ -1,0 +1,261 @@
+"""
+Replicate, held against its fact sheet and the pretend provider in its words.
+"""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Absent, Accepted, Answered, Failed, Found, Ready, StillRunning
+from vidrelay.core.ports import Refused, Undecided
+from vidrelay.core.task import Reference, RemoteFile
+from vidrelay.providers.replicate.adapter import make
+from vidrelay.providers.verdicts import Meaning, Standing
+from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.conversing import converse, reply
+from vidrelay.testing.rehearsal import PICTURE
+
+MODEL = "minimax/video-01"
+FIELDS: dict[str, Any] = {
+    "model_version": MODEL,
+    "duration": 5,
+    "aspect_ratio": "16:9",
+    "resolution": "720p",
+    "seed": 7,
+    "negative_prompt": "rain",
+}
+STARTING = {
+    "id": "gm3qorz",
+    "model": "minimax/video-01",
+    "version": "hidden",
+    "input": {"prompt": "a paper boat"},
+    "logs": "",
+    "output": None,
+    "error": None,
+    "status": "starting",
+    "created_at": "2026-11-30T10:00:00.000Z",
+    "data_removed": False,
+    "urls": {
+        "get": "https://api.replicate.com/v1/predictions/gm3qorz",
+        "cancel": "https://api.replicate.com/v1/predictions/gm3qorz/cancel",
+    },
+}
+PROCESSING = {
+    **STARTING,
+    "logs": " 40%|####      | 20/50",
+    "status": "processing",
+    "started_at": "2026-11-30T10:00:07.500Z",
+}
+SUCCEEDED = {
+    **PROCESSING,
+    "logs": "done",
+    "output": "https://replicate.delivery/xezq/abc/tmp.mp4",
+    "status": "succeeded",
+    "metrics": {"predict_time": 91.2, "total_time": 98.7},
+    "completed_at": "2026-11-30T10:01:38.700Z",
+}
+
+
+class TestReplicate(AdapterContract):
+    """
+    What holds for every provider.
+    """
+
+    sheet = Sheet(
+        dialect="replicate",
+        make=make,
+        fields=FIELDS,
+        picture={"model_version": MODEL},
+        words={
+            "starting": Standing.WAITING,
+            "processing": Standing.WORKING,
+            "succeeded": Standing.DONE,
+            "failed": Standing.FAILED,
+            "canceled": Standing.CANCELLED,
+            "aborted": Standing.EXPIRED,
+        },
+        create_codes={
+            "400": Meaning.REJECTED,
+            "401": Meaning.AUTH,
+            "402": Meaning.BALANCE,
+            "404": Meaning.REJECTED,
+            "413": Meaning.REJECTED,
+            "422": Meaning.REJECTED,
+            "429": Meaning.RATE,
+            "500": Meaning.AGAIN,
+            "502": Meaning.AGAIN,
+            "503": Meaning.AGAIN,
+            "504": Meaning.AGAIN,
+        },
+        job_codes={"E9243": Meaning.AGAIN, "NSFW": Meaning.MODERATED},
+        refused=(
+            ({"model_version": None}, "modelVersion"),
+            ({"model_version": "video-01"}, "modelVersion"),
+            ({"model_version": "a/../b"}, "modelVersion"),
+            ({"style_preset": "anime"}, "stylePreset"),
+            ({"references": (Reference(url="https://x.example/1.png", role="last_frame"),)}, "references"),
+        ),
+        samples=(
+            Sample(of="submit", data=STARTING, outcome=Accepted, status=201),
+            Sample(of="submit", data=PROCESSING, outcome=Accepted, status=202),
+            Sample(of="submit", data=SUCCEEDED, outcome=Answered, status=201),
+            Sample(of="poll", data=PROCESSING, outcome=StillRunning),
+            Sample(of="poll", data=SUCCEEDED, outcome=Ready),
+            Sample(of="poll", data={**SUCCEEDED, "output": None, "data_removed": True}, outcome=Failed),
+        ),
+    )
+
+
+def polled(data: dict[str, Any]) -> Any:
+    it = TestReplicate.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id="gm3qorz")
+    return converse(it.adapter.poll(task), reply(data))[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "body"),
+    [
+        (MODEL, "/v1/models/minimax/video-01/predictions", {"input": {"prompt": "a paper boat"}}),
+        ("deployments/acme/clips", "/v1/deployments/acme/clips/predictions", {"input": {"prompt": "a paper boat"}}),
+        ("acme/clips:5c7d", "/v1/predictions", {"version": "5c7d", "input": {"prompt": "a paper boat"}}),
+        ("ab" * 32, "/v1/predictions", {"version": "ab" * 32, "input": {"prompt": "a paper boat"}}),
+    ],
+)
+def test_the_call_follows_from_the_model(model: str, path: str, body: dict[str, Any]) -> None:
+    """A model, a deployment, a version of a model, a bare version: each has its own address."""
+    it = TestReplicate.sheet.rehearse()
+    sent = converse(it.adapter.submit(it.task(model_version=model)), reply(STARTING, status=201))[0]
+    assert [request.url.partition("8199")[2] for request in sent] == [path]
+    assert isinstance(sent[0].body, bytes)
+    assert json.loads(sent[0].body) == body
+
+
+def test_the_instants_are_the_providers_own() -> None:
+    """Created, started, completed and the time of the run are told, so both halves are exact."""
+    times = polled(SUCCEEDED).times
+    assert times.started_at - times.created_at == timedelta(seconds=7.5)
+    assert times.completed_at - times.created_at == timedelta(seconds=98.7)
+    assert times.execute_seconds == 91.2
+
+
+@pytest.mark.parametrize(
+    ("logs", "progress"),
+    [
+        (" 40%|####      | 20/50", 0.4),
+        ("  0%| | 0/50\r 10%|#| 5/50\n 98%|##| 49/50\nsaving", 0.98),
+        ("Using seed 5", None),
+        ("250%|####", None),
+        (None, None),
+    ],
+)
+def test_progress_is_what_the_model_printed_last(logs: str | None, progress: float | None) -> None:
+    """The last line of the kind `NN%|`, and nothing where there is none."""
+    assert polled({**PROCESSING, "logs": logs}).progress == progress
+
+
+@pytest.mark.parametrize(
+    ("output", "urls"),
+    [
+        ("https://r.example/a.mp4", ["a"]),
+        (["https://r.example/a.mp4", "https://r.example/b.mp4", "https://r.example/a.mp4"], ["a", "b"]),
+        ({"video": "https://r.example/a.mp4", "thumbnail": "https://r.example/b.png"}, ["a"]),
+        ({"clip": {"url": "https://r.example/a.mp4"}, "seed": 5}, ["a"]),
+    ],
+)
+def test_outputs_of_every_shape(output: Any, urls: list[str]) -> None:
+    """One address, a list, or an object, in which a video counts before the rest."""
+    ready = polled({**SUCCEEDED, "output": output})
+    assert [one.url for one in ready.outputs] == [f"https://r.example/{name}.mp4" for name in urls]
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://replicate.delivery/a.mp4", True),
+        ("https://pbxt.replicate.delivery/a.mp4", True),
+        ("https://replicate.delivery.evil.example/a.mp4", False),
+        ("https://evilreplicate.delivery/a.mp4", False),
+        ("http://replicate.delivery/a.mp4", False),
+        ("https://evil.example/?replicate.delivery", False),
+    ],
+)
+def test_the_key_goes_to_the_delivery_hosts_alone(url: str, sent: bool) -> None:
+    """Exactly that domain and what is below it, and only over TLS."""
+    it = TestReplicate.sheet.rehearse()
+    request = it.adapter.download(it.task(**FIELDS), RemoteFile(url=url, needs_key=True))
+    assert ("Authorization" in request.headers) is sent
+
+
+def test_a_429_names_its_seconds_in_words() -> None:
+    """The text says how long to wait where no header does; a header wins."""
+    it = TestReplicate.sheet.rehearse()
+    told = {"title": "Too many", "status": 429, "detail": "Request was throttled. Expected available in 12 seconds."}
+    outcome = converse(it.adapter.submit(it.task(**FIELDS)), reply(told, status=429))[1]
+    assert isinstance(outcome, Refused)
+    assert outcome.retry_after == 12.0
+    late = reply(told, status=429, headers={"retry-after": "3"})
+    outcome = converse(it.adapter.submit(it.task(**FIELDS)), late)[1]
+    assert isinstance(outcome, Refused)
+    assert outcome.retry_after == 3.0
+
+
+def test_pictures_go_where_extra_wants_them() -> None:
+    """`image` is the first frame's place unless extra.input names another."""
+    it = TestReplicate.sheet.rehearse()
+    frames = (
+        Reference(asset=PICTURE.id, role="first_frame"),
+        Reference(url="https://x.example/2.png", role="last_frame"),
+    )
+    wanted = {"input": {"start": {"$reference": "first_frame"}, "tail": {"$reference": "last_frame"}}}
+    task = it.task(model_version=MODEL, references=frames, extra=wanted)
+    picture = {"$asset": PICTURE.id, "mediaType": "image/png"}
+    assert task.parameters["input"] == {"prompt": "a paper boat", "start": picture, "tail": "https://x.example/2.png"}
+
+
+def test_extra_cannot_say_again_what_a_field_says() -> None:
+    """A duration in both is refused, not guessed."""
+    it = TestReplicate.sheet.rehearse()
+    with pytest.raises(InvalidRequest):
+        it.task(**FIELDS, extra={"input": {"duration": 10}})
+
+
+async def test_absence_is_believed_only_while_inputs_are_kept() -> None:
+    """Ten minutes after the loss the list proves it; after an hour inputs are erased, and it proves nothing."""
+    it = TestReplicate.sheet.rehearse()
+    task = it.task(**FIELDS)
+    await it.clock.advance(700)
+    assert isinstance(await it.find(task, elapsed=700.0), Absent)
+    await it.clock.advance(3600)
+    assert isinstance(await it.find(task, elapsed=4300.0), Undecided)
+
+
+async def test_a_lost_create_is_found_behind_many_others() -> None:
+    """The first page shows the provider's clock; then only the time in question is asked for."""
+    it = TestReplicate.sheet.rehearse()
+    lost = it.task(**FIELDS)
+    made = await it.submitted(lost)
+    for number in range(101):
+        await it.submitted(it.task(f"at once {number}", **FIELDS))
+    await it.clock.advance(600)
+    for number in range(101):
+        await it.submitted(it.task(f"later {number}", **FIELDS))
+    asked = len(it.requests)
+    found = await it.find(lost, elapsed=600.0)
+    assert isinstance(found, Found)
+    assert found.remote_id == made.remote_id
+    queries = [request.url.partition("?")[2].partition("=")[0] for request in it.requests[asked:]]
+    assert queries == ["", "created_after", "cursor"]
+
+
+async def test_an_erased_clip_is_told_as_expired() -> None:
+    """An hour after the end, output and input are gone."""
+    it = TestReplicate.sheet.rehearse()
+    task = await it.submitted(it.task(**FIELDS))
+    await it.clock.advance(3700)
+    ended = await it.poll(task)
+    assert isinstance(ended, Failed)
+    assert ended.problem.code == "remote_expired"
