@@ -57,7 +57,12 @@ BUILT_IN: tuple[Provider, ...] = (
     Provider(
         name="kling", factory="vidrelay.providers.kling.adapter:make", key_envs=("KLING_ACCESS_KEY+KLING_SECRET_KEY",)
     ),
-    Provider(name="minimax", factory="vidrelay.providers.minimax.adapter:make", key_envs=("MINIMAX_API_KEY",)),
+    Provider(
+        name="minimax",
+        factory="vidrelay.providers.minimax.adapter:make",
+        key_envs=("MINIMAX_API_KEY",),
+        dialects=("v2", "v1"),
+    ),
     Provider(name="dashscope", factory="vidrelay.providers.dashscope.adapter:make", key_envs=("DASHSCOPE_API_KEY",)),
     Provider(
         name="ark",

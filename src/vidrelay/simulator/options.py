@@ -13,7 +13,7 @@ from vidrelay.simulator.faults import Fault
 DIALECTS = (
     *("openai", "vllm-omni", "sglang"),
     *("replicate", "fal", "runway", "luma", "luma-agents", "google", "xai", "openrouter"),
-    *("kling", "minimax", "dashscope", "ark", "vidu", "zhipu", "jimeng", "tencent", "new-api", "comfyui"),
+    *("kling", "minimax", "minimax-v2", "dashscope", "ark", "vidu", "zhipu", "jimeng", "tencent", "new-api", "comfyui"),
 )
 
 

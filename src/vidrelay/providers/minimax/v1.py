@@ -1,0 +1,164 @@
+"""
+Toward MiniMax's V1 (fills port Adapter): Hailuo 2.3 and 02, and the 01 models.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
+from vidrelay.core.messages import HttpReply
+from vidrelay.core.ports import (
+    Conversation,
+    Dedupe,
+    NotThere,
+    PictureRule,
+    PollOutcome,
+    Prepared,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+)
+from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.minimax import words
+from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.uniform import (
+    FIRST,
+    LAST,
+    REFERENCE,
+    at_most,
+    data_uri,
+    filled,
+    one_of,
+    only,
+    pictures,
+    with_extra,
+)
+from vidrelay.providers.verdicts import Meaning, Standing, failed, of_create, of_poll
+
+DEFAULT_MODEL, SUBJECT_MODEL = "MiniMax-Hailuo-2.3", "S2V-01"
+MAX_PROMPT = 2000
+DURATIONS = (6, 10)
+RESOLUTIONS = {"MiniMax-Hailuo-": ("768P", "1080P", "512P"), "T2V-01": ("720P",), "I2V-01": ("720P",)}
+"""By the beginning of the model's name; of 512P it is not known which takes it."""
+ANY_RESOLUTION = ("768P", "1080P", "720P", "512P")
+
+
+class V1Adapter(JsonAdapter):
+    """
+    One account at MiniMax's V1, where nothing can be listed, looked up or stopped.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.NONE,
+            poll_floor=10.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"callback_url"}),
+            pictures=PictureRule(max_bytes=20 * 1024 * 1024),
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in V1's words.
+
+        Raises:
+            InvalidRequest: V1 cannot do it; names the field and what it accepts.
+        """
+        only(request, "duration", "resolution", "references", who="MiniMax V1")
+        wants_subject = any(one.role == REFERENCE for one in request.references)
+        model = request.model_version or (SUBJECT_MODEL if wants_subject else DEFAULT_MODEL)
+        if model.startswith(words.V2_MODELS):
+            raise InvalidRequest(
+                f"{model} is a model of MiniMax's V2, and this account speaks V1.",
+                field="modelVersion",
+                hint='Use an account with dialect = "v2".',
+            )
+        body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, MAX_PROMPT)}
+        if request.duration is not None:
+            body["duration"] = one_of(request.duration, DURATIONS, field="duration")
+        if request.resolution is not None:
+            known = next((taken for name, taken in RESOLUTIONS.items() if model.startswith(name)), ANY_RESOLUTION)
+            body["resolution"] = one_of(request.resolution, known, field="resolution")
+        roles = (REFERENCE,) if model == SUBJECT_MODEL else (FIRST, LAST)
+        given = pictures(request, assets, who=model, roles=roles, max_others=1)
+        if given.first is not None:
+            body["first_frame_image"] = given.first
+        if given.last is not None:
+            body["last_frame_image"] = given.last
+        if given.others:
+            body["subject_reference"] = [{"type": "character", "image": list(given.others)}]
+        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST; an error may come with HTTP 200, and some regions wrap the answer in `data`.
+        """
+        reply = yield self.post("/v1/video_generation", filled(task.parameters, data_uri), creates=True)
+        data = read_object(reply)
+        if not _is_fine(reply, data):
+            return of_create(words.error(reply, key=self.key))
+        inner = (data or {}).get("data")
+        told_in = inner if isinstance(inner, dict) else data or {}
+        remote_id = words.identity(told_in, "task_id") or words.identity(data or {}, "task_id")
+        if remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        return Accepted(remote_id=remote_id)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET, and a second one for the file's address where the clip is done.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get("/v1/query/video_generation", task_id=remote_id)
+        data = read_object(reply)
+        inner = (data or {}).get("data")
+        seen = inner if isinstance(inner, dict) and "status" in inner else data or {}
+        standing = words.STATES_V1.read(text_of(seen, "status") or None)
+        if standing is Standing.FAILED:
+            code = words.code_of(data) or ""
+            why = words.error(reply, key=self.key).detail if code else "it says Fail and no more"
+            return failed(words.CODES.get(code, Standing.FAILED.meaning), why)
+        if not _is_fine(reply, data):
+            return self._not_seen(reply)
+        if data is None or not seen:
+            return Trouble(detail="the provider's answer cannot be read")
+        if standing is not Standing.DONE:
+            return StillRunning(remote_state=standing.remote_state)
+        file_id = words.identity(seen, "file_id")
+        if file_id is None:
+            return Trouble(detail="the provider says that it is done, and names no file")
+        return (yield from self._file(file_id))
+
+    def _file(self, file_id: str) -> Conversation[PollOutcome]:
+        reply = yield self.get("/v1/files/retrieve", file_id=file_id)
+        data = read_object(reply)
+        if not _is_fine(reply, data):
+            return self._not_seen(reply)
+        file = (data or {}).get("file")
+        url = text_of(file, "download_url") if isinstance(file, dict) else None
+        if not url:
+            return Trouble(detail=f"the provider names no address of the file {told(file_id, secret=self.key)}")
+        return Ready(outputs=(RemoteFile(url=url),))
+
+    def _not_seen(self, reply: HttpReply) -> PollOutcome:
+        """
+        Read an error of a call that names nothing but an id: wrong parameters are an id that is not known.
+        """
+        error = words.error(reply, key=self.key)
+        if words.code_of(read_object(reply)) == words.INVALID:
+            return NotThere(detail=error.detail)
+        if error.meaning is Meaning.MODERATED:
+            return failed(error.meaning, error.detail)
+        return of_poll(error)
+
+
+def _is_fine(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:
+    return 200 <= reply.status < 300 and words.code_of(data) is None

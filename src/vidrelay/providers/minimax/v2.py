@@ -1,0 +1,268 @@
+"""
+Toward MiniMax's V2 (fills port Adapter): the H3 family.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Copied,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PictureRule,
+    PollManyOutcome,
+    PollOutcome,
+    Prepared,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Undecided,
+    Unknown,
+    UploadOutcome,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.minimax import words
+from vidrelay.providers.minimax.content import prepare, text_in
+from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+
+MAX_PAGES, PAGE = 5, 100
+QUERY = "/v2/query/video_generation"
+COPIES = timedelta(hours=24)
+"""How long an upload is kept is not documented."""
+
+
+class V2Adapter(JsonAdapter):
+    """
+    One account at MiniMax's V2.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.LIST,
+            can_cancel=True,
+            poll_floor=10.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"callback_url"}),
+            prompts=frozenset({"content.text"}),
+            pictures=PictureRule(max_bytes=30 * 1024 * 1024),
+            copies=COPIES,
+            lists=True,
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in V2's words (`content.prepare`).
+
+        Raises:
+            InvalidRequest: V2 cannot do it; names the field and what it accepts.
+        """
+        return prepare(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST.
+        """
+        reply = yield self.post("/v2/video_generation", filled(task.parameters, data_uri), creates=True)
+        data = read_object(reply)
+        if not _is_fine(reply, data):
+            return of_create(words.error_v2(reply, key=self.key))
+        seen = _task(data)
+        remote_id = words.identity(data or {}, "task_id") or words.identity(seen, "id")
+        if remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        return Accepted(remote_id=remote_id, times=_times(seen))
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET; tasks of more than 7 days ago are not known any more.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"{QUERY}/{remote_id}")
+        data = read_object(reply)
+        if not _is_fine(reply, data):
+            return of_poll(words.error_v2(reply, key=self.key))
+        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(_task(data))
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The list, at most two pages of it; its order is not documented, and what is not in it is asked for by itself.
+        """
+        left = {task.remote_id: task.id for task in tasks if task.remote_id is not None}
+        told: dict[str, PollOutcome] = {}
+        for page in (1, 2):
+            reply = yield self._listing(page)
+            rows = _rows(reply)
+            if rows is None:
+                return told or of_call(words.error_v2(reply, key=self.key))
+            for row in rows:
+                remote_id = words.identity(row, "id") or words.identity(row, "task_id")
+                if remote_id in left:
+                    told[left.pop(remote_id)] = self._seen(row)
+            if len(rows) < PAGE or not left:
+                break
+        return told
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Read the list for jobs of that model and time. Rows are not documented to show the prompt: one that does
+        settles it; without it, two creates lost together could be taken for one another, so a person chooses.
+        """
+        alike: dict[str, Found] = {}
+        unsure: list[str] = []
+        when, whole = None, False
+        for page in range(1, MAX_PAGES + 1):
+            reply = yield self._listing(page, model=task.model_version)
+            rows = _rows(reply)
+            if rows is None:
+                return of_call(words.error_v2(reply, key=self.key))
+            when = when or between(search, reply)
+            for row in rows:
+                remote_id = words.identity(row, "id") or words.identity(row, "task_id") or ""
+                made, text = words.when(row, "created_at"), text_in(row)
+                if remote_id in search.owned or not self.valid_id(remote_id) or not _can_be(row, task):
+                    continue
+                if made is not None and not when.holds(made):
+                    continue
+                if made is None or text is None:
+                    unsure.append(remote_id)
+                else:
+                    state = words.STATES_V2.read(text_of(row, "status")).remote_state
+                    alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+            whole = len(rows) < PAGE
+            if whole:
+                break
+        if not unsure:
+            return settled(alike, whole=whole)
+        detail = f"{len(unsure) + len(alike)} jobs in the provider's list may be it, and none shows its prompt"
+        return Undecided(detail=detail, candidates=(*alike, *unsure))
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        Stop it while it waits. The same call erases a finished record, so the task is asked for first.
+        """
+        seen = yield from self.poll(task)
+        match seen:
+            case StillRunning(remote_state=state) if state == Standing.WAITING.remote_state:
+                pass
+            case StillRunning():
+                return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
+            case Ready() | Failed() | NotThere():
+                return CancelTooLate()
+            case _:
+                return seen
+        reply = yield self.call("DELETE", f"/v2/video_generation/{task.remote_id}")
+        data = read_object(reply)
+        if _is_fine(reply, data):
+            action = text_of(data or {}, "action") or text_of(_task(data), "action") or "cancel"
+            return CancelTooLate() if action.startswith("delete") else Cancelled(outcome=CancelOutcome.STOPPED)
+        error = words.error_v2(reply, key=self.key)
+        began = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MISSING)
+        # It was taken from the line between the two calls; the next look at it tells.
+        return Trouble(detail=error.detail) if began else of_call(error)
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        One form; the file's id, written as an address of MiniMax's own, stands for it.
+        """
+        kind = picture.get("mediaType", "image/png")
+        file = FormFile(
+            name="file", asset=picture["$asset"], filename=f"picture.{kind.rpartition('/')[2]}", media_type=kind
+        )
+        form = Form(fields=(("purpose", "video_generation_input"),), files=(file,))
+        headers = {"Accept": "application/json", **self.authorization()}
+        reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files/upload", headers=headers, body=form)
+        data = read_object(reply)
+        error = words.error(reply, key=self.key) if words.code_of(data) else words.error_v2(reply, key=self.key)
+        if words.code_of(data) or not _is_fine(reply, data):
+            final = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
+            return failed(error.meaning, error.detail) if final else of_call(error)
+        inner = (data or {}).get("file")
+        file_id = words.identity(inner, "file_id") if isinstance(inner, dict) else None
+        if file_id is None or not self.valid_id(file_id):
+            return Trouble(detail="the provider took the picture and names no file")
+        return Copied(reference=f"mm_file://{file_id}")
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for one row of the list.
+        """
+        reply = yield self._listing(1, size=1)
+        if _rows(reply) is None:
+            return of_call(words.error_v2(reply, key=self.key))
+        return Checked()
+
+    def _listing(self, page: int, *, model: str | None = None, size: int = PAGE) -> HttpRequest:
+        query = {"page_num": page, "page_size": size, "filter.model": model}
+        return self.call("GET", QUERY, query=query, max_reply_bytes=LIST_REPLY_BYTES)
+
+    def _seen(self, seen: Mapping[str, Any]) -> PollOutcome:
+        match words.STATES_V2.read(text_of(seen, "status")):
+            case Standing.DONE:
+                content = seen.get("content")
+                url = text_of(content, "url") if isinstance(content, dict) else None
+                if not url:
+                    return Trouble(detail="the provider says that it is done, and names no file")
+                return Ready(outputs=(RemoteFile(url=url),), times=_times(seen))
+            case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED as standing:
+                inner = seen.get("error")
+                error: dict[str, Any] = inner if isinstance(inner, dict) else {}
+                code = words.identity(error, "code") or ""
+                why = ": ".join(one for one in (code, text_of(error, "message")) if one)
+                meaning = words.CODES.get(code, standing.meaning) if standing is Standing.FAILED else standing.meaning
+                return failed(meaning, told(why or f"it says {standing} and no more", secret=self.key))
+            case standing:
+                return StillRunning(remote_state=standing.remote_state, times=_times(seen))
+
+
+def _is_fine(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:
+    return 200 <= reply.status < 300 and not isinstance((data or {}).get("error"), dict) and not words.code_of(data)
+
+
+def _task(data: Mapping[str, Any] | None) -> dict[str, Any]:
+    seen = (data or {}).get("task")
+    return seen if isinstance(seen, dict) else dict(data or {})
+
+
+def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
+    """
+    The rows, under whichever of the usual names; None where the reply is no list.
+    """
+    data = read_object(reply)
+    if data is None or not _is_fine(reply, data):
+        return None
+    rows = next((data[name] for name in ("tasks", "items", "data") if isinstance(data.get(name), list)), None)
+    return None if rows is None else [row for row in rows if isinstance(row, dict)]
+
+
+def _can_be(row: Mapping[str, Any], task: Task) -> bool:
+    """
+    Whether nothing that the row shows speaks against it; clips are some frames longer or shorter than was asked for.
+    """
+    asked, text = task.parameters, text_in(row)
+    length, wanted = number_of(row, "duration"), number_of(asked, "duration")
+    if length is not None and wanted is not None and abs(length - wanted) >= 1:
+        return False
+    shown = [name for name in ("model", "resolution", "ratio") if row.get(name) and asked.get(name) != "adaptive"]
+    return text in (None, text_in(asked)) and all(same(row[name], asked.get(name)) for name in shown)
+
+
+def _times(seen: Mapping[str, Any]) -> RemoteTimes:
+    return RemoteTimes(created_at=words.when(seen, "created_at"))
