@@ -1,0 +1,53 @@
+"""
+The contract's request in Kling's words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.ports import Prepared
+from vidrelay.core.task import Asset, Request
+from vidrelay.providers.kling import words
+from vidrelay.providers.uniform import FIRST, LAST, at_most, measured, one_of, only, pictures, whole, with_extra
+
+
+def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+    """
+    Say the request; `kind`, the last part of the address, stands among the parameters.
+
+    Raises:
+        InvalidRequest: Kling cannot do it; names the field and what it accepts.
+    """
+    only(request, "aspectRatio", "duration", "negativePrompt", "references", who="Kling")
+    model = request.model_version or words.DEFAULT_MODEL
+    body: dict[str, Any] = {"model_name": model, "prompt": at_most(request.prompt, words.MAX_PROMPT)}
+    if request.negative_prompt is not None:
+        body["negative_prompt"] = at_most(request.negative_prompt, words.MAX_PROMPT, field="negativePrompt")
+    if request.duration is not None:
+        body["duration"] = str(_seconds(model, request.duration))
+    given = pictures(request, assets, who="Kling", roles=(FIRST, LAST))
+    measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Kling")
+    if given.last is not None and given.first is None:
+        raise InvalidRequest("Kling takes a last frame only with a first one.", field="references")
+    if given.first is not None:
+        body["image"] = given.first
+    if given.last is not None:
+        body["image_tail"] = given.last
+    if request.aspect_ratio is not None:
+        if given:
+            raise InvalidRequest("With a picture, Kling's clip has the picture's own shape.", field="aspectRatio")
+        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+    body["kind"] = words.IMAGE if given else words.TEXT
+    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=_told(body.get("duration")))
+
+
+def _seconds(model: str, duration: float) -> int:
+    if model.startswith(words.FIVE_OR_TEN):
+        return int(one_of(duration, (5, 10), field="duration"))
+    low, high = (3, 15) if model.startswith(words.THREE_TO_FIFTEEN) else (1, 3600)
+    return whole(duration, low, high, field="duration")
+
+
+def _told(seconds: str | None) -> float | None:
+    return None if seconds is None else float(seconds)
