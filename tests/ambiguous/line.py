@@ -221,7 +221,12 @@ class Line(httpcore2.AsyncNetworkStream):
 
     def _arrive(self) -> None:
         lines = self._lines
-        answer = lines.provider.handle(_read(self._came), self._create)
+        try:
+            answer = lines.provider.handle(_read(self._came), self._create)
+        except Exception as fault:
+            # To the transport it is one more line that broke.
+            lines.loop.surprises.append(f"the far end itself failed: {fault!r}")
+            raise
         self._answer = _written(answer, lines.framing)
         if self._first and self._create.job is not None:
             lines.shapes.add(

@@ -98,11 +98,14 @@ def shapes_of(outcomes: Iterable[Outcome]) -> dict[Framing, Shape]:
     """
     How many bytes a create and its answer have; they are the same for every account.
     """
-    return {outcome.round.framing: _only(outcome.shapes) for outcome in outcomes}
+    return {outcome.round.framing: _only_shape(outcome) for outcome in outcomes}
 
 
-def _only(shapes: frozenset[Shape]) -> Shape:
-    (shape,) = shapes
+def _only_shape(outcome: Outcome) -> Shape:
+    if len(outcome.shapes) != 1:
+        why = "\n".join([f"creates of {len(outcome.shapes)} shapes where all are alike", *told(outcome)][:SHOWN])
+        raise AssertionError(why)
+    (shape,) = outcome.shapes
     return shape
 
 

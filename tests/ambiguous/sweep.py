@@ -21,7 +21,7 @@ from vidrelay.testing.simulation.journal import Journal
 from vidrelay.testing.simulation.life import AccountSetup, Ground, Life
 from vidrelay.testing.simulation.loop import VirtualLoop
 from vidrelay.testing.simulation.network import Network
-from vidrelay.testing.simulation.provider import Job, Key, Provider
+from vidrelay.testing.simulation.provider import Key, Provider
 from vidrelay.testing.simulation.truth import Truth
 from vidrelay.testing.simulation.world import _surprising
 
@@ -58,10 +58,11 @@ class Ledger(Provider):
         self._count = 1000  # every id has the same number of digits
         self._lags = lags
 
-    def _make(self, key: str, task: str, mark: str, body: dict[str, Any], *, run: float) -> Job:
-        job = super()._make(key, task, mark, body, run=run)
-        job.listed_at = job.made_at + self._lags[key]
-        return job
+    def listing_lag(self, key: str) -> float:
+        """
+        As late as its case says.
+        """
+        return self._lags[key]
 
 
 def play(one: Round, folder: Path) -> Outcome:
@@ -200,6 +201,8 @@ def _fate(lines: Lines, task_id: str) -> Fate:
     """
     What became of the task's first create, by what was done to its line.
     """
+    if task_id not in lines.met:
+        return Fate.NEVER
     broken = lines.met[task_id]
     if broken is None:
         return Fate.TOLD

@@ -9,6 +9,7 @@ import pytest
 from ambiguous.cases import Round, rounds, sample
 from ambiguous.line import Framing, Shape, Side
 from ambiguous.proof import ends, played, shapes_of, told, with_bug
+from ambiguous.sweep import Ledger
 from ambiguous.verdict import must_occur
 
 
@@ -26,6 +27,17 @@ def test_the_whole_of_it_breaks_after_every_byte():
     broken = [one.broken for one in rounds({Framing.LENGTH: shape}) if one.broken is not None]
     assert {one.at for one in broken if one.side is Side.REQUEST} == set(range(70))
     assert {one.at for one in broken if one.side is Side.REPLY} == set(range(91))
+
+
+def test_a_far_end_that_fails_is_no_broken_line(monkeypatch):
+    """It is told by name, with the tasks that were not even tried for it; and nothing is measured by such a round."""
+    monkeypatch.setattr(Ledger, "listing_lag", lambda _, key: 1 / (key == ""))
+    outcome = played(Round(broken=None, lags=(0.0,)))
+    wrong = list(told(outcome))
+    assert any("the far end itself failed: ZeroDivisionError" in line for line in wrong)
+    assert any("its create was never_tried" in line for line in wrong)
+    with pytest.raises(AssertionError, match="the far end itself failed"):
+        shapes_of([outcome])
 
 
 @pytest.mark.process

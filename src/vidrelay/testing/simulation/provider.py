@@ -226,10 +226,16 @@ class Provider:
         for _ in range(count):
             self._make("stranger", "stranger", "", {}, run=self.chance.uniform(*self.run_range))
 
+    def listing_lag(self, key: str) -> float:
+        """
+        How many seconds after its making a job of that key is in the list; a provider of another kind has its own.
+        """
+        return self.chance.uniform(0, self.lag) if self.lag else 0.0
+
     def _make(self, key: str, task: str, mark: str, body: dict[str, Any], *, run: float, stalls: bool = False) -> Job:
         now = self.truth()
         self._count += 1
-        lag = self.chance.uniform(0, self.lag) if self.lag else 0.0
+        lag = self.listing_lag(key)
         job = Job(
             id=f"job-{self._count}",
             key=key,
