@@ -1,0 +1,182 @@
+"""
+Toward Luma's Agents API (fills port Adapter).
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
+from vidrelay.core.ports import (
+    Checked,
+    CheckOutcome,
+    Conversation,
+    NotThere,
+    PictureRule,
+    PollOutcome,
+    Prepared,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+)
+from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.luma_agents import words
+from vidrelay.providers.replies import read_object, text_of, time_of, told
+from vidrelay.providers.uniform import (
+    FIRST,
+    LAST,
+    Picture,
+    Pictures,
+    bare,
+    filled,
+    one_of,
+    only,
+    pictures,
+    with_extra,
+)
+from vidrelay.providers.uniform import whole as whole_number
+from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+
+
+class LumaAgentsAdapter(JsonAdapter):
+    """
+    One account at the Agents API.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            poll_floor=2.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"user_id"}),
+            pictures=PictureRule(),
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in Luma's words.
+
+        Raises:
+            InvalidRequest: Luma cannot do it; names the field and what it accepts.
+        """
+        only(request, "aspectRatio", "duration", "resolution", "references", who="Luma Agents")
+        model = request.model_version or words.MODEL
+        body: dict[str, Any] = {"type": "video", "model": model, "prompt": request.prompt}
+        video: dict[str, Any] = {}
+        seconds = None
+        if request.duration is not None:
+            seconds = whole_number(request.duration, 1, 60, field="duration")
+            if model == words.MODEL:
+                one_of(seconds, words.DURATIONS, field="duration")
+            video["duration"] = f"{seconds}s"
+        if request.aspect_ratio is not None:
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        if request.resolution is not None:
+            video["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+        given = pictures(request, assets, who="Luma Agents", roles=(FIRST, LAST))
+        body["video"] = video | _frames(given, seconds)
+        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST; our own key goes along for tracing only, which Luma does not look at twice.
+        """
+        body = filled(task.parameters, _media)
+        reply = yield self.post(
+            "/generations", body, creates=True, headers={"X-Request-Id": task.submission_key or task.id}
+        )
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = None if data is None else text_of(data, "id")
+        if data is None or remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        standing = words.STATES.read(text_of(data, "state"))
+        if standing is Standing.FAILED:
+            return self._ended(data, remote_id)
+        return Accepted(remote_id=remote_id, remote_state=standing.remote_state, times=_times(data))
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET, which signs the addresses anew.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/generations/{remote_id}")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for one row of the list of uploaded files, which costs nothing.
+        """
+        reply = yield self.get("/files", limit=1)
+        if read_object(reply) is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        return Checked()
+
+    def _seen(self, data: dict[str, Any]) -> PollOutcome:
+        match words.STATES.read(text_of(data, "state")):
+            case Standing.DONE:
+                outputs = _outputs(data.get("output"))
+                if not outputs:
+                    return Trouble(detail="the provider says that it is done, and names no file")
+                return Ready(outputs=outputs, times=_times(data))
+            case Standing.FAILED:
+                return self._ended(data)
+            case standing:
+                return StillRunning(remote_state=standing.remote_state, times=_times(data))
+
+    def _ended(self, data: dict[str, Any], remote_id: str | None = None) -> Failed:
+        code, reason = text_of(data, "failure_code") or "", text_of(data, "failure_reason") or ""
+        detail = ": ".join(one for one in (code, reason) if one) or "it says failed and no more"
+        meaning = words.CODES.get(code, Meaning.AGAIN)
+        return failed(meaning, told(detail, secret=self.key), remote_id=remote_id)
+
+
+def make(settings: AdapterSettings) -> LumaAgentsAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return LumaAgentsAdapter(settings)
+
+
+def _frames(given: Pictures, seconds: int | None) -> dict[str, Any]:
+    """
+    The frames by name; a clip of 10 seconds takes them by their place in the film alone.
+    """
+    if seconds != words.DURATIONS[-1] or not given:
+        frames = {"start_frame": given.first, "end_frame": given.last}
+        return {name: _reference(one) for name, one in frames.items() if one is not None}
+    places = {0: given.first, words.LAST_FRAME_OF_10_SECONDS: given.last}
+    held = {place: one for place, one in places.items() if one is not None}
+    return {"keyframes": [_reference(one) for one in held.values()], "keyframe_indexes": list(held)}
+
+
+def _reference(picture: Picture) -> Any:
+    return {"url": picture} if isinstance(picture, str) else picture
+
+
+def _media(picture: Mapping[str, str]) -> dict[str, Any]:
+    return {"data": bare(picture), "media_type": picture["mediaType"]}
+
+
+def _outputs(output: Any) -> tuple[RemoteFile, ...]:
+    rows = [row for row in output if isinstance(row, dict)] if isinstance(output, list) else []
+    videos = [row for row in rows if text_of(row, "type") == "video"] or rows
+    urls = [text_of(row, "url") for row in videos]
+    return tuple(RemoteFile(url=url) for url in urls if url)
+
+
+def _times(data: Mapping[str, Any]) -> RemoteTimes:
+    return RemoteTimes(created_at=time_of(data, "created_at"))
