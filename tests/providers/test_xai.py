@@ -1,0 +1,137 @@
+"""
+xAI's Grok Imagine, held against its fact sheet and the pretend provider in its words.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
+from vidrelay.core.ports import Refused, Trouble
+from vidrelay.core.task import Reference
+from vidrelay.providers.verdicts import Meaning, Standing
+from vidrelay.providers.xai.adapter import make
+from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.conversing import converse, reply
+from vidrelay.testing.rehearsal import PICTURE
+
+FIELDS = {"duration": 8, "aspect_ratio": "16:9", "resolution": "720p", "model_version": "grok-imagine-video-1.5"}
+
+
+class TestXai(AdapterContract):
+    """
+    What holds for every provider.
+    """
+
+    sheet = Sheet(
+        dialect="xai",
+        make=make,
+        path="/v1",
+        fields=FIELDS,
+        picture={"duration": 5},
+        words={
+            # One word for waiting and working.
+            "pending": Standing.UNKNOWN,
+            "done": Standing.DONE,
+            "failed": Standing.FAILED,
+            "expired": Standing.EXPIRED,
+        },
+        create_codes={
+            **dict.fromkeys(("400", "404", "422"), Meaning.REJECTED),
+            **dict.fromkeys(("401", "403"), Meaning.AUTH),
+            "429": Meaning.RATE,
+            **dict.fromkeys(("500", "502", "503"), Meaning.AGAIN),
+        },
+        job_codes={"moderation_blocked": Meaning.MODERATED, "internal_error": Meaning.AGAIN},
+        refused=(
+            ({"negative_prompt": "x"}, "negativePrompt"),
+            ({"seed": 7}, "seed"),
+            ({"duration": 16}, "duration"),
+            ({"aspect_ratio": "21:9"}, "aspectRatio"),
+            ({"resolution": "4k"}, "resolution"),
+            ({"resolution": "1080p", "model_version": "grok-imagine-video"}, "resolution"),
+        ),
+        samples=(
+            Sample(of="submit", data={"request_id": "d97415a1-5796-b7ec-379f-4e6819e08fdf"}, outcome=Accepted),
+            Sample(of="poll", data=b"", outcome=StillRunning, status=202),
+            Sample(of="poll", data={"status": "pending", "progress": 30}, outcome=StillRunning),
+            Sample(
+                of="poll",
+                data={
+                    "status": "done",
+                    "progress": 100,
+                    "model": "grok-imagine-video",
+                    "usage": {"cost_in_usd_ticks": 4000000000},
+                    "video": {"url": "https://vidgen.x.ai/x/y.mp4", "duration": 8, "respect_moderation": True},
+                },
+                outcome=Ready,
+            ),
+            Sample(
+                of="poll",
+                data={"status": "done", "video": {"url": "", "duration": 8, "respect_moderation": False}},
+                outcome=Failed,
+            ),
+            Sample(of="poll", data={"status": "expired"}, outcome=Failed),
+            # An empty answer is a pending job with 202 alone.
+            Sample(of="poll", data=b"", outcome=Trouble, status=200),
+        ),
+    )
+
+
+async def test_a_clip_that_moderation_keeps_back_is_moderated():
+    """It is done, billed, and has no address."""
+    it = TestXai.sheet.rehearse()
+    task = await it.submitted(it.task("[moderated] a boat"))
+    await it.clock.advance(60)
+    seen = await it.poll(task)
+    assert isinstance(seen, Failed)
+    assert (seen.problem.code, "billed" in seen.problem.detail) == ("moderated", True)
+
+
+async def test_progress_is_told_while_it_is_worked_on():
+    """Nothing while it waits (202, no body), then a share."""
+    it = TestXai.sheet.rehearse()
+    task = await it.submitted(it.task())
+    assert await it.poll(task) == StillRunning()
+    await it.clock.advance(15)
+    assert await it.poll(task) == StillRunning(progress=0.5)
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("form", ["object", "flat"])
+def test_an_error_that_names_credits_pauses_creates(status, form):
+    """In either of the two forms that errors have."""
+    text = "Your team has used all available credits"
+    told = {"error": {"message": text, "type": "x", "code": "y"}} if form == "object" else {"code": "y", "error": text}
+    it = TestXai.sheet.rehearse()
+    outcome = converse(it.adapter.submit(it.task()), reply(told, status=status))[1]
+    assert isinstance(outcome, Refused)
+    assert (outcome.scope, outcome.reason) == ("creates", "balance")
+
+
+def test_a_key_that_is_blocked_is_refused_by_the_check():
+    """The call answers 200 and says so."""
+    adapter = TestXai.sheet.rehearse().adapter
+    outcome = converse(adapter.check(), reply({"api_key_blocked": True, "team_blocked": False}))[1]
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "auth"
+
+
+async def test_frames_and_references_each_have_their_field():
+    """A first and a last frame, references, by bytes or by address."""
+    it = TestXai.sheet.rehearse()
+    roles = ("first_frame", "last_frame", "reference", "reference")
+    task = it.task(references=tuple(Reference(asset=PICTURE.id, role=role) for role in roles))
+    assert {"image", "last_frame", "reference_images"} <= set(task.parameters)
+    await it.submitted(task)
+    assert next(iter(it.engine.jobs.values())).pictures == 4
+    with pytest.raises(InvalidRequest, match="only with a first"):
+        it.task(references=(Reference(asset=PICTURE.id, role="last_frame"),))
+
+
+def test_no_address_and_no_word_of_moderation_is_asked_again():
+    """What is not told is not made up."""
+    it = TestXai.sheet.rehearse()
+    task = replace(it.task(), remote_id="1")
+    assert isinstance(converse(it.adapter.poll(task), reply({"status": "done", "video": {}}))[1], Trouble)
