@@ -5,7 +5,7 @@ Pictures that go where the request's own extra wants them.
 import pytest
 
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.providers.uniform import Pictures, merged, placed
+from vidrelay.providers.uniform import Pictures, apart, merged, placed
 
 GIVEN = Pictures(first="https://x.example/1.png", last="https://x.example/2.png", others=("https://x.example/3.png",))
 
@@ -30,3 +30,13 @@ def test_a_picture_cannot_be_smuggled_in() -> None:
     """What looks like one of ours in extra is refused, as everywhere."""
     with pytest.raises(InvalidRequest):
         placed({"a": {"$asset": "sha256:1"}}, GIVEN)
+
+
+def test_a_list_is_taken_out_of_extra() -> None:
+    """What is to be put behind a list of ours, and what is left without it; a picture in it is refused."""
+    extra = {"input": {"media": [1], "audio": "a"}, "size": "b"}
+    assert apart(extra, "input", "media") == ([1], {"input": {"audio": "a"}, "size": "b"})
+    assert apart(extra, "size", "media") == ([], extra)
+    assert apart(extra, "more") == ([], extra)
+    with pytest.raises(InvalidRequest):
+        apart({"media": [{"$asset": "sha256:1"}]}, "media")

@@ -227,6 +227,23 @@ def _without_pictures(extra: JsonObject) -> JsonObject:
     return extra
 
 
+def apart(extra: JsonObject, *path: str) -> tuple[list[Any], dict[str, Any]]:
+    """
+    Take the list at that place out of `extra`, for what is put behind a list of ours; returns it and the rest.
+
+    Raises:
+        InvalidRequest: It holds a picture.
+    """
+    name, *rest = path
+    inner = extra.get(name)
+    if rest and isinstance(inner, Mapping):
+        more, left = apart(inner, *rest)
+        return more, {**extra, name: left}
+    if rest or not isinstance(inner, list | tuple):
+        return [], dict(extra)
+    return list(_without_pictures({name: inner})[name]), {one: value for one, value in extra.items() if one != name}
+
+
 def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
     merged = dict(ours)
     for name, value in theirs.items():

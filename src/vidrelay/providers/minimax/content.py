@@ -14,6 +14,7 @@ from vidrelay.providers.uniform import (
     LAST,
     REFERENCE,
     Picture,
+    apart,
     at_most,
     one_of,
     only,
@@ -60,29 +61,22 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     content = [{"type": "text", "text": at_most(request.prompt, MAX_PROMPT)}]
     content += [_picture(one, role) for one, role in ((given.first, "first_frame"), (given.last, "last_frame")) if one]
     content += [_picture(one, "reference_image") for one in given.others]
-    extra = dict(request.extra)
-    more = extra.get("content")
-    if isinstance(more, list):
-        del extra["content"]
+    more, extra = apart(request.extra, "content")
     body: dict[str, Any] = {
         "model": model,
-        "content": content,
+        "content": [*content, *more],
         "resolution": "768P",
         "duration": 5 if request.duration is None else whole(request.duration, low, high, field="duration"),
     }
     if request.resolution is not None:
         body["resolution"] = one_of(request.resolution, resolutions, field="resolution")
-    only_text = not given and not isinstance(more, list)
+    only_text = not given and not more
     if request.aspect_ratio is not None:
         taken = RATIOS[1:] if only_text else RATIOS
         body["ratio"] = one_of(request.aspect_ratio, taken, field="aspectRatio")
     elif only_text and "ratio" not in extra:
         body["ratio"] = "16:9"
-    parameters = with_extra(body, extra)
-    if isinstance(more, list):
-        with_extra({}, {"content": more})
-        parameters["content"] = [*content, *more]
-    return Prepared(model=model, parameters=parameters, seconds=body["duration"])
+    return Prepared(model=model, parameters=with_extra(body, extra), seconds=body["duration"])
 
 
 def text_in(data: Mapping[str, Any]) -> str | None:
