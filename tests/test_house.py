@@ -4,6 +4,7 @@ Holds the checkout to the house's rules that no other tool looks after.
 
 import ast
 import re
+import statistics
 import subprocess
 import tomllib
 from pathlib import Path
@@ -16,6 +17,26 @@ SOURCE = ROOT / "src" / "vidrelay"
 HOSTS = [r"py" + r"pi\.org", "python" + "hosted", r"registry\." + "npmjs", r"deb\." + r"debian\.org", r"proxy\.golang"]
 PLACES = ["/" + place + "/" for place in ("work", "root", "farm", r"tmp/w", r"home/\w+")]
 FORBIDDEN = re.compile("|".join([*HOSTS, *PLACES]))
+# `logging` hands on what it is given; `jwt` signs in memory.
+PURE = [
+    *("base64", "collections", "dataclasses", "datetime", "email.utils", "enum", "fractions", "functools"),
+    *(
+        "hashlib",
+        "hmac",
+        "itertools",
+        "json",
+        "jwt",
+        "logging",
+        "math",
+        "operator",
+        "re",
+        "string",
+        "types",
+        "typing",
+        "unicodedata",
+    ),
+    *("urllib.parse", "zoneinfo", "vidrelay.core", "vidrelay.providers"),
+]
 
 
 def tracked() -> list[Path]:
@@ -122,6 +143,54 @@ def test_every_test_says_in_a_sentence_what_it_holds() -> None:
     ]
     assert len(tests) > 1000
     assert silent == []
+
+
+def imported(path: Path) -> set[str]:
+    """
+    The modules that a file imports; of `from a import b`, both `a` and `a.b`.
+    """
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            names |= {node.module or "", *(f"{node.module}.{one.name}" for one in node.names)}
+    return names
+
+
+def is_pure(module: str) -> bool:
+    """
+    Whether a module, or a name of one, does no I/O: those that are known not to, and rooms that are held to it.
+    """
+    return any(module == one or module.startswith(f"{one}.") for one in PURE) and not any(
+        module == one or module.startswith(f"{one}.") for one in ("vidrelay.providers.preview", "jwt.PyJWKClient")
+    )
+
+
+ADAPTERS = sorted(path for path in (SOURCE / "providers").rglob("*.py") if "preview" not in path.parts)
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.relative_to(SOURCE / "providers").as_posix())
+def test_no_provider_does_io(path: Path) -> None:
+    """
+    An adapter builds calls and reads replies: it imports nothing that could make one, and opens nothing itself.
+    """
+    names = imported(path)
+    if path.name == "registry.py":  # it finds the adapters, and speaks with nobody
+        names = {name for name in names if not name.startswith("importlib")}
+    assert {name for name in names if not is_pure(name)} == set()
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    named = {one.id for one in calls if isinstance(one, ast.Name)}
+    assert named & {"open", "print", "input", "exec", "eval", "__import__"} == set()
+
+
+def test_the_median_adapter_is_short() -> None:
+    """
+    What providers share is in the room they share, so that an adapter reads top to bottom.
+    """
+    lengths = [len(path.read_text().splitlines()) for path in ADAPTERS if path.name == "adapter.py"]
+    assert statistics.median(lengths) < 250, sorted(lengths)
 
 
 def test_no_room_or_module_is_a_cupboard() -> None:
