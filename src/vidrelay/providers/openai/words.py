@@ -6,6 +6,18 @@ import re
 from enum import StrEnum
 
 from vidrelay.core.task import RemoteState
+from vidrelay.providers.facts import Facts
+
+FACTS = Facts(
+    title="OpenAI Videos shape (vLLM-Omni, SGLang, gateways)",
+    takes="text, first frame; vLLM-Omni: several references",
+    pictures="sent along in the form, or https address",
+    limits="not told; set the account's window",
+    lost="found in the list by its prompt, model, length, size and time; a restarted local server has forgotten it",
+    cancel="vLLM-Omni: always; elsewhere never",
+    results="while the server keeps them",
+    verified="SDK openai 3.57.0 run against the pretend provider; the servers from their source, 30 November 2026",
+)
 
 
 class Dialect(StrEnum):

@@ -6,6 +6,19 @@ import re
 from enum import StrEnum
 from fractions import Fraction
 
+from vidrelay.providers.facts import Facts
+
+FACTS = Facts(
+    title="the built-in renderer",
+    takes="text, up to 12 references",
+    pictures="files and uploads, no addresses",
+    limits="asked: as many as the machine has processors for",
+    lost="made again under the same id: nothing is paid",
+    cancel="always",
+    results="until the relay has them",
+    verified="it is in here, and rendered in the tests",
+)
+
 MODEL = "animatic-1"
 PLACE = "preview://local/"
 JOBS = PLACE + "jobs/"
