@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from vidrelay.core.messages import HttpRequest
 from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
+from vidrelay.scheduler.converse import is_status
 from vidrelay.testing.toy import ToyAdapter
 
 A_MOMENT = 1e-6
@@ -115,3 +117,11 @@ async def test_a_lost_create_is_looked_for_at_its_times_whatever_the_clock_does(
                 bench.clock.jump(jump if number % 8 else -jump)
             await bench.clock.advance(10)
     assert [round(at - lost_at) for at in asked(bench)] == [5, 15, 45, 120, 300, 600]
+
+
+def test_a_post_that_only_asks_is_a_status_request_too():
+    """Where every call is a POST the adapter says which ones only ask; what makes or stops something is none."""
+    address = "https://x.example/?Action=Get"
+    assert is_status(HttpRequest(method="POST", url=address, asks=True))
+    assert is_status(HttpRequest(method="GET", url=address))
+    assert not is_status(HttpRequest(method="POST", url=address))

@@ -71,7 +71,9 @@ class HttpRequest:
     `creates` marks the one call that costs money: it is sent once, over HTTP/1.1, and never repeated by the transport.
     `max_reply_bytes` bounds the answer that `Reply.read` takes in. `may_go`, where it is set, is asked when the way is
     open and nothing has been sent: unless it says yes, the call fails then. `signed` makes headers of the whole body's
-    SHA-256 (in hex), for providers whose signature covers it; it is asked when the call leaves.
+    SHA-256 (in hex), for providers whose signature covers it; it is asked when the call leaves. `asks` marks one that
+    only asks though its method does not say so, as where every call is a POST: it takes its turn with the account's
+    other status requests.
     """
 
     method: str
@@ -79,6 +81,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | Form | Json | Blob | None = field(default=None, repr=False)
     creates: bool = False
+    asks: bool = False
     max_reply_bytes: int = API_REPLY_BYTES
     may_go: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
     signed: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False, compare=False)

@@ -97,4 +97,4 @@ def is_status(request: HttpRequest) -> bool:
     """
     Whether it only asks: a poll, a list, a question for limits.
     """
-    return request.method == "GET"
+    return request.method == "GET" or request.asks
