@@ -1,0 +1,4 @@
+"""
+OpenRouter's videos: `words.py` holds its vocabulary, `adapter.py` the conversations. Facts are of the fact sheet of 30
+November 2026. May import core and the providers' shared reading.
+"""

@@ -1,0 +1,177 @@
+"""
+Toward OpenRouter's videos (fills port Adapter).
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urljoin
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
+from vidrelay.core.ports import (
+    Checked,
+    CheckOutcome,
+    Conversation,
+    NotThere,
+    PictureRule,
+    PollOutcome,
+    Prepared,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+)
+from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.openrouter import words
+from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.uniform import (
+    FIRST,
+    LAST,
+    REFERENCE,
+    Picture,
+    data_uri,
+    filled,
+    one_of,
+    only,
+    pictures,
+    with_extra,
+)
+from vidrelay.providers.uniform import whole as whole_number
+from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+
+
+class OpenRouterAdapter(JsonAdapter):
+    """
+    One account at OpenRouter.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            poll_floor=10.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            irrelevant=frozenset({"callback_url", "session_id", "user", "trace"}),
+            pictures=PictureRule(),
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in OpenRouter's words; what a model of the many takes is its vendor's matter.
+
+        Raises:
+            InvalidRequest: OpenRouter cannot do it; names the field and what it accepts.
+        """
+        only(request, "aspectRatio", "duration", "resolution", "seed", "references", who="OpenRouter")
+        model = request.model_version
+        if not model:
+            raise InvalidRequest("OpenRouter needs a model, as vendor/name.", field="modelVersion")
+        body: dict[str, Any] = {"model": model, "prompt": request.prompt}
+        if request.duration is not None:
+            body["duration"] = whole_number(request.duration, 1, words.MAX_SECONDS, field="duration")
+        if request.aspect_ratio is not None:
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        if request.resolution is not None:
+            body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+        if request.seed is not None:
+            body["seed"] = request.seed
+        roles = (FIRST, LAST, REFERENCE)
+        given = pictures(request, assets, who="OpenRouter", roles=roles, max_others=words.MAX_REFERENCES)
+        frames = {"first_frame": given.first, "last_frame": given.last}
+        shown = [{**_image(one), "frame_type": name} for name, one in frames.items() if one is not None]
+        if shown:
+            body["frame_images"] = shown
+        if given.others:
+            body["input_references"] = [_image(one) for one in given.others]
+        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST, which is answered with 202.
+        """
+        reply = yield self.post("/videos", filled(task.parameters, data_uri), creates=True)
+        data = read_object(reply)
+        remote_id = None if data is None else text_of(data, "id")
+        if not 200 <= reply.status < 300 or (data is not None and remote_id is None and "error" in data):
+            return of_create(words.error(reply, key=self.key)
+        if data is None or remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        standing = words.STATES.read(text_of(data, "status"))
+        if standing in (Standing.FAILED, Standing.CANCELLED, Standing.EXPIRED):
+            return failed(standing.meaning, self._why(data), remote_id=remote_id)
+        return Accepted(remote_id=remote_id, remote_state=standing.remote_state)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/videos/{remote_id}")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300 or (data is not None and "status" not in data and "error" in data):
+            return of_poll(words.error(reply, key=self.key))
+        if data is None:
+            return Trouble(detail="the provider's answer cannot be read")
+        standing = words.STATES.read(text_of(data, "status"))
+        match standing:
+            case Standing.DONE:
+                return Ready(outputs=self._outputs(data, remote_id))
+            case Standing.CANCELLED | Standing.EXPIRED:
+                return failed(standing.meaning, self._why(data))
+            case Standing.FAILED:
+                return failed(words.meaning_of_failure(text_of(data, "error") or ""), self._why(data))
+            case _:
+                return StillRunning(remote_state=standing.remote_state)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask what the key may still spend.
+        """
+        reply = yield self.get("/key")
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        inner = data.get("data")
+        left = number_of(inner, "limit_remaining") if isinstance(inner, dict) else None
+        return Checked(detail="" if left is None else f"{left:.2f} USD left of the key's limit")
+
+    def _why(self, data: dict[str, Any]) -> str:
+        reason = text_of(data, "error") or f"it says {text_of(data, 'status')} and no more"
+        return told(reason, secret=self.key)
+
+    def _outputs(self, data: dict[str, Any], remote_id: str) -> tuple[RemoteFile, ...]:
+        """
+        OpenRouter's own addresses, which want the key; the signed ones of its store only where it names no others.
+        """
+        own, signed = _addresses(data, "unsigned_urls"), _addresses(data, "urls")
+        if not own and signed:
+            return tuple(RemoteFile(url=url) for url in signed)
+        content = f"{self.base}/videos/{remote_id}/content?index="
+        addresses = [urljoin(self.base + "/", url) for url in own] or [f"{content}0"]
+        # The key goes to no other host, so what stands there is asked for here.
+        kept = [url if url.startswith(self.base + "/") else f"{content}{n}" for n, url in enumerate(addresses)]
+        return tuple(RemoteFile(url=url, needs_key=True) for url in kept)
+
+
+def make(settings: AdapterSettings) -> OpenRouterAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return OpenRouterAdapter(settings)
+
+
+def _image(picture: Picture) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": picture}}
+
+
+def _addresses(data: Mapping[str, Any], name: str) -> list[str]:
+    urls = data.get(name)
+    return [url for url in urls if isinstance(url, str) and url] if isinstance(urls, list) else []
