@@ -96,7 +96,7 @@ class OpenRouterAdapter(JsonAdapter):
         data = read_object(reply)
         remote_id = None if data is None else text_of(data, "id")
         if not 200 <= reply.status < 300 or (data is not None and remote_id is None and "error" in data):
-            return of_create(words.error(reply, key=self.key)
+            return of_create(words.error(reply, key=self.key))
         if data is None or remote_id is None or not self.valid_id(remote_id):
             return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
         standing = words.STATES.read(text_of(data, "status"))
