@@ -55,7 +55,7 @@ class KlingAdapter(JsonAdapter):
         self.traits = Traits(
             dedupe=Dedupe.CLIENT_ID,
             poll_floor=5.0,
-            longest_run=timedelta(hours=2),
+            longest_run=timedelta(hours=1),
             hosts=words.HOSTS,
             irrelevant=frozenset({EXTERNAL_ID, "callback_url"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES, media_types=frozenset({"image/jpeg", "image/png"})),

@@ -1,0 +1,54 @@
+"""
+The contract's request in Jimeng's words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.ports import Prepared
+from vidrelay.core.task import Asset, Request
+from vidrelay.providers.jimeng import words
+from vidrelay.providers.uniform import FIRST, LAST, measured, one_of, only, pictures, whole, with_extra
+
+
+def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+    """
+    Say the request; its model is Jimeng's `req_key`, chosen by resolution and pictures where none is named.
+
+    Raises:
+        InvalidRequest: Jimeng cannot do it; names the field and what it accepts.
+    """
+    only(request, "aspectRatio", "duration", "resolution", "seed", "references", who="Jimeng")
+    given = pictures(request, assets, who="Jimeng", roles=(FIRST, LAST))
+    measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Jimeng")
+    if given.last is not None and given.first is None:
+        raise InvalidRequest("Jimeng takes a last frame only with a first one.", field="references")
+    body: dict[str, Any] = {"req_key": _req_key(request, len(request.references)), "prompt": request.prompt}
+    frames = [one for one in (given.first, given.last) if one is not None]
+    if len({isinstance(one, str) for one in frames}) > 1:
+        raise InvalidRequest("Jimeng takes both frames as addresses, or both as files.", field="references")
+    if frames:
+        body["image_urls" if isinstance(frames[0], str) else "binary_data_base64"] = frames
+    if request.seed is not None:
+        body["seed"] = whole(request.seed, -1, 2**31 - 1, field="seed")
+    seconds = None
+    if request.duration is not None:
+        seconds = float(one_of(request.duration, tuple(words.FRAMES), field="duration"))
+        body["frames"] = words.FRAMES[int(seconds)]
+    if request.aspect_ratio is not None:
+        if frames:
+            raise InvalidRequest("With a picture, Jimeng's clip has the picture's own shape.", field="aspectRatio")
+        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+    return Prepared(model=body["req_key"], parameters=with_extra(body, request.extra), seconds=seconds)
+
+
+def _req_key(request: Request, frames: int) -> str:
+    if request.model_version is not None:
+        if request.resolution is not None:
+            raise InvalidRequest("A req_key has its own resolution: give the one or the other.", field="resolution")
+        return request.model_version
+    keys = (words.TEXT, words.FIRST_FRAME, words.BOTH_FRAMES)[frames]
+    if request.resolution is None:
+        return keys[None]
+    return keys[one_of(request.resolution, [one for one in keys if one is not None], field="resolution")]

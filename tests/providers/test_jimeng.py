@@ -1,0 +1,224 @@
+"""
+Jimeng, held against its fact sheet and the pretend provider in its words.
+"""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+
+from vidrelay.core.errors import ConfigError, InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.ports import Checked, NotThere, Refused, Trouble
+from vidrelay.core.task import CancelOutcome, Reference
+from vidrelay.providers.credentials import KeyPair
+from vidrelay.providers.jimeng.adapter import make
+from vidrelay.providers.jimeng.signature import signed_headers
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.verdicts import Meaning, Standing
+from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.rehearsal import PICTURE
+
+ACCESS, SECRET = "AKLTcanary", "c2VjcmV0LWNhbmFyeQ=="
+KEY = f"{ACCESS}:{SECRET}"
+FIELDS = {"duration": 5, "aspect_ratio": "21:9", "seed": -1, "resolution": "1080p"}
+ADDRESS = "https://visual.volcengineapi.com/?Action=CVSync2AsyncSubmitTask&Version=2022-08-31"
+CONTENT = (50411, 50412, 50413, 50511, 50512, 50516, 50517, 50518, 50519, 50520, 50521, 50522)
+
+
+def _good(data: object) -> dict:
+    return {"code": 10000, "message": "Success", "request_id": "q1", "status": 10000, "data": data}
+
+
+def _bad(code: int, data: object = None) -> dict:
+    return {"code": code, "message": "no", "request_id": "q4", "status": code, "data": data}
+
+
+class TestJimeng(AdapterContract):
+    """
+    What holds for every provider.
+    """
+
+    sheet = Sheet(
+        dialect="jimeng",
+        make=make,
+        key=KEY,
+        fields=FIELDS,
+        picture={"duration": 10, "seed": 7},
+        words={
+            "in_queue": Standing.WAITING,
+            "generating": Standing.WORKING,
+            "processing": Standing.WORKING,
+            "done": Standing.DONE,
+            "expired": Standing.EXPIRED,
+        },
+        create_codes={
+            **{str(code): Meaning.MODERATED for code in CONTENT},
+            "50429": Meaning.RATE,
+            "50430": Meaning.WINDOW,
+            "50500": Meaning.AGAIN,
+            "50501": Meaning.AGAIN,
+        },
+        job_codes={
+            **{str(code): Meaning.MODERATED for code in CONTENT},
+            "50500": Meaning.AGAIN,
+            "50501": Meaning.AGAIN,
+        },
+        refused=(
+            ({"negative_prompt": "x"}, "negativePrompt"),
+            ({"duration": 7}, "duration"),
+            ({"resolution": "4k"}, "resolution"),
+            ({"aspect_ratio": "2:1"}, "aspectRatio"),
+            ({"references": (Reference(url="https://x.example/a.png"),)}, "aspectRatio"),
+            ({"model_version": "jimeng_t2v_v30"}, "resolution"),
+        ),
+        samples=(
+            Sample(of="submit", data=_good({"task_id": "7418049665255653414"}), outcome=Accepted),
+            Sample(of="poll", data=_good({"status": "generating"}), outcome=StillRunning),
+            Sample(
+                of="poll",
+                data=_good({"status": "done", "video_url": "https://cdn.example/o.mp4?x-expires=1764483600"}),
+                outcome=Ready,
+            ),
+            Sample(of="submit", data=_bad(50430), outcome=Refused, status=429),
+            Sample(of="submit", data=_bad(50430), outcome=Refused),
+            Sample(of="poll", data=_good({"status": "not_found"}), outcome=NotThere),
+            # A job that failed says so by the code, in whichever of the two forms, and with either status.
+            *(Sample(of="poll", data=_bad(50516, data), outcome=Failed) for data in (None, {"status": "done"})),
+            Sample(of="poll", data=_bad(50511), outcome=Failed, status=400),
+            # Trouble of the service's own ends a job only where it says that the job is done.
+            Sample(of="poll", data=_bad(50500), outcome=Trouble, status=500),
+            Sample(of="poll", data=_bad(50500, {"status": "done"}), outcome=Failed, status=500),
+            Sample(of="poll", data=_bad(50429), outcome=Refused, status=429),
+        ),
+    )
+
+
+def rehearse(**options):
+    """An account whose key is known to the pretend provider too."""
+    it = TestJimeng.sheet.rehearse(**options)
+    it.engine.change({"key": KEY})
+    return it
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "signature"),
+    [
+        (
+            ADDRESS,
+            '{"req_key": "jimeng_t2v_v30", "prompt": "a cat 猫"}',
+            "d1e297c77b73640a2e428ab52957fb310873e8fd2f85f195481fa6c712bfc288",
+        ),
+        (
+            "http://127.0.0.1:8199/x%20y?Version=2022-08-31&Zed=~%C3%A9&Action=A%20b%2Fc",
+            '{"req_key": "jimeng_t2v_v30", "prompt": "a cat 猫"}',
+            "7af29a1a91423927a16546e9902d71822c9a3ed7cfd5c2e0bba0b15eea3d8c43",
+        ),
+    ],
+)
+def test_the_signature_is_the_sdks(address, body, signature):
+    """What volcengine 1.0.229 (SignerV4.sign_only) made of the same call."""
+    made = signed_headers(
+        KeyPair(access=ACCESS, secret=SECRET),
+        method="POST",
+        url=address,
+        content_type="application/json",
+        body_sha256=hashlib.sha256(body.encode()).hexdigest(),
+        now=datetime(2026, 11, 30, 12, 0, tzinfo=UTC),
+    )
+    assert made == {
+        "X-Date": "20261130T120000Z",
+        "X-Content-Sha256": "1721f1f07cf78d94ad68d8bc769d280416e86cd22856cb12bf1e9d20f2318cb5",
+        "Authorization": f"HMAC-SHA256 Credential={ACCESS}/20261130/cn-north-1/cv/request, "
+        f"SignedHeaders=content-type;host;x-content-sha256;x-date, Signature={signature}",
+    }
+
+
+async def test_a_signed_life_with_a_picture():
+    """The pretend provider checks each call's signature, which covers the picture's bytes."""
+    it = rehearse()
+    task = await it.submitted(it.task(references=(Reference(asset=PICTURE.id),)))
+    await it.clock.advance(60)
+    assert isinstance(await it.poll(task), Ready)
+    assert isinstance(await it.run(it.adapter.check()), Checked)
+    assert not any("Authorization" in request.headers for request in it.requests)
+    assert not any(SECRET in repr(request.signed("0" * 64)) for request in it.requests)
+
+
+async def test_a_wrong_secret_is_refused():
+    """By the signature, whatever the access key; a call without one, too."""
+    it = rehearse()
+    for key in (f"{ACCESS}:another", f"other:{SECRET}", None):
+        it.adapter = make(AdapterSettings(now=it.clock.now, key=key, base_url=it.adapter.base))
+        outcome = await it.run(it.adapter.submit(it.task(**FIELDS)))
+        assert isinstance(outcome, Refused), (key, outcome)
+        assert outcome.reason == "auth"
+    assert not it.engine.jobs
+
+
+def test_a_key_without_two_parts_is_refused_at_once():
+    """An account with half a key cannot sign anything."""
+    with pytest.raises(ConfigError):
+        make(AdapterSettings(now=lambda: datetime.now(UTC), key="half"))
+
+
+@pytest.mark.parametrize(
+    ("resolution", "roles", "req_key"),
+    [
+        (None, (), "jimeng_ti2v_v30_pro"),
+        ("720p", (), "jimeng_t2v_v30"),
+        ("1080p", ("first_frame",), "jimeng_ti2v_v30_pro"),
+        ("720p", ("first_frame",), "jimeng_i2v_first_v30"),
+        (None, ("first_frame", "last_frame"), "jimeng_i2v_first_tail_v30"),
+        ("1080p", ("first_frame", "last_frame"), "jimeng_i2v_first_tail_v30_1080"),
+    ],
+)
+def test_the_model_follows_from_resolution_and_pictures(resolution, roles, req_key):
+    """Unless a req_key is named, which goes as it is."""
+    it = TestJimeng.sheet.rehearse()
+    references = tuple(Reference(url="https://x.example/a.png", role=role) for role in roles)
+    assert it.task(resolution=resolution, references=references).model_version == req_key
+    assert it.task(model_version="jimeng_of_tomorrow", references=references).model_version == "jimeng_of_tomorrow"
+
+
+def test_frames_of_two_kinds_do_not_go_together():
+    """Addresses and bytes have a field of their own each, and one of them is taken."""
+    it = TestJimeng.sheet.rehearse()
+    first, last = (
+        Reference(asset=PICTURE.id, role="first_frame"),
+        Reference(url="https://x.example/a.png", role="last_frame"),
+    )
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(references=(first, last))
+    assert refusal.value.field == "references"
+    both = it.task(references=(Reference(url="https://x.example/b.png", role="first_frame"), last))
+    assert both.parameters["image_urls"] == ["https://x.example/b.png", "https://x.example/a.png"]
+
+
+async def test_an_account_rests_where_its_window_is_full():
+    """A second job is refused, and its task is tried later."""
+    it = TestJimeng.sheet.rehearse()
+    await it.submitted(it.task(**FIELDS))
+    outcome = await it.run(it.adapter.submit(it.task("another", **FIELDS)))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "window"
+
+
+async def test_a_cancel_that_is_not_taken_is_no_cancel():
+    """Whether a video can be stopped is not documented: a job that still runs is told as such."""
+    it = TestJimeng.sheet.rehearse()
+    task = await it.submitted(it.task(**FIELDS))
+    it.arm("delete-code=50400")
+    assert await it.run(it.adapter.cancel(task)) == Cancelled(outcome=CancelOutcome.UNSUPPORTED)
+    it.arm("delete-code=50400")
+    await it.clock.advance(60)
+    assert isinstance(await it.run(it.adapter.cancel(task)), CancelTooLate)
+
+
+async def test_polls_take_their_turn_and_the_create_waits_for_none():
+    """Every call is a POST, so the adapter says which of them only ask."""
+    it = TestJimeng.sheet.rehearse()
+    task = await it.submitted(it.task(**FIELDS))
+    await it.poll(task)
+    await it.run(it.adapter.cancel(task))
+    assert [(one.creates, one.asks) for one in it.requests] == [(True, False), (False, True), (False, False)]
