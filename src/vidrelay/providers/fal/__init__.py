@@ -1,0 +1,4 @@
+"""
+fal.ai's queue: `words.py` holds its vocabulary, `parameters.py` the request in it, `adapter.py` the conversations.
+Facts are of the fact sheet of 30 November 2026. May import core and the providers' shared reading.
+"""

@@ -1,0 +1,288 @@
+"""
+Toward fal's queue (fills port Adapter).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply, HttpRequest, Json
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Copied,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PollOutcome,
+    Prepared,
+    Refused,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+    UploadOutcome,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
+from vidrelay.providers.fal import words
+from vidrelay.providers.fal.listed import found_of, is_alike, rows_of
+from vidrelay.providers.fal.parameters import ENDPOINT, app_of, is_endpoint, prepared
+from vidrelay.providers.fal.uploads import KEPT_SECONDS, upload_of
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import between, settled
+from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+
+MAX_PAGES = 5
+EARLIER = timedelta(hours=1)
+"""So far before its sending the list is asked for a lost create: its clock is known by its first answer only."""
+
+
+class FalAdapter(JsonAdapter):
+    """
+    One account at fal.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.QUEUE)
+        own = settings.base_url is None or self.base == words.QUEUE
+        self._platform, self._rest, self._cdn = (
+            (words.PLATFORM, words.REST, words.CDN) if own else (self.base, self.base, self.base)
+        )
+        self.traits = Traits(
+            dedupe=Dedupe.LIST,
+            can_cancel=True,
+            poll_floor=2.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            copies=timedelta(seconds=KEPT_SECONDS) - timedelta(hours=1),
+            can_check=True,
+        )
+
+    def authorization(self) -> dict[str, str]:
+        """
+        The word is Key, not Bearer.
+        """
+        return {} if self.key is None else {"Authorization": f"Key {self.key}"}
+
+    def valid_id(self, remote_id: str) -> bool:
+        """
+        A request's id, or with its app before it: `owner/app/id`.
+        """
+        app, slash, request_id = remote_id.rpartition("/")
+        return super().valid_id(request_id) and (is_endpoint(app) if slash else True)
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in the words that most video models share.
+
+        Raises:
+            InvalidRequest: No model is named, or a picture's field cannot be known.
+        """
+        return prepared(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST to the model's own address.
+        """
+        body = filled(task.parameters, data_uri)
+        endpoint = body.pop(ENDPOINT)
+        reply = yield self.post(f"/{endpoint}", body, creates=True)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            error = words.error(reply, key=self.key)
+            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
+        request_id = None if data is None else text_of(data, "request_id")
+        if data is None or request_id is None or not super().valid_id(request_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        state = words.STATES.read(text_of(data, "status")).remote_state
+        app = self._told_app(data, request_id) or app_of(endpoint)
+        remote_id = request_id if app == app_of(endpoint) else f"{app}/{request_id}"
+        return Accepted(remote_id=remote_id, remote_state=state or RemoteState.WAITING)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET, and one more for the result, which alone says whether it is one.
+        """
+        path = self._path(task)
+        if path is None:
+            return NotThere(detail="its id, or its model, is none of this provider's")
+        reply = yield self.get(f"{path}/status")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        if data is None:
+            return Trouble(detail="the provider's answer cannot be read")
+        standing = words.STATES.read(text_of(data, "status"))
+        if standing is not Standing.DONE:
+            position = number_of(data, "queue_position")
+            return StillRunning(
+                remote_state=standing.remote_state,
+                queue_position=None if position is None or position < 0 else int(position),
+            )
+        if data.get("error"):
+            code = text_of(data, "error_type")
+            detail = " ".join(one for one in (code, text_of(data, "error")) if one)
+            return failed(words.job_meaning(code), told(detail or "it says failed and no more", secret=self.key))
+        reply = yield self.get(path)
+        return self._result(reply, data.get("metrics"))
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Read the list of the model's requests. It may show finished ones only, so absence proves nothing.
+        """
+        endpoint = str(task.parameters.get(ENDPOINT) or "")
+        owned = {remote_id.rpartition("/")[2] for remote_id in search.owned}
+        alike: dict[str, Found] = {}
+        when, cursor = None, None
+        for _ in range(MAX_PAGES):
+            start = (search.sent_at - EARLIER).isoformat()
+            query = {"endpoint_id": endpoint, "start": start, "expand": "payloads", "limit": 100, "cursor": cursor}
+            reply = yield self._away(
+                self._platform, "/v1/models/requests/by-endpoint", query=query, max_reply_bytes=LIST_REPLY_BYTES
+            )
+            data = read_object(reply)
+            rows = rows_of(data)
+            if data is None or rows is None or not 200 <= reply.status < 300:
+                return of_call(words.error(reply, key=self.key))
+            when = when or between(search, reply)
+            for row in rows:
+                remote_id = text_of(row, "request_id") or ""
+                if remote_id not in owned and super().valid_id(remote_id) and is_alike(row, task, when):
+                    alike[remote_id] = found_of(row)
+            cursor = text_of(data, "next_cursor")
+            if not cursor or not rows:
+                return settled(alike)
+        return settled(alike, whole=False)
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        Takes it out of the queue; a running app is told, and may go on. What came of it, the status shows.
+        """
+        path = self._path(task)
+        if path is None:
+            return CancelTooLate()
+        reply = yield self.call("PUT", f"{path}/cancel")
+        told_status = text_of(read_object(reply) or {}, "status")
+        if told_status == "ALREADY_COMPLETED":
+            return CancelTooLate()
+        if not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        seen = yield from self.poll(task)
+        match seen:
+            case NotThere():
+                return Cancelled(outcome=CancelOutcome.STOPPED)
+            case Failed(problem=problem) if problem.code == "remote_cancelled":
+                return Cancelled(outcome=CancelOutcome.STOPPED)
+            case StillRunning(remote_state=RemoteState.WORKING):
+                return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
+            case Failed() | Ready():
+                return CancelTooLate()
+            case Refused() | Trouble():
+                return seen
+            case _:
+                return Trouble(detail="the provider has not taken it out of its queue yet")
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        A token from fal's own host, then the bytes to its media host, which sees no key.
+        """
+        asked = {"storage_type": "fal-cdn-v3"}
+        reply = yield self._away(self._rest, "/storage/auth/token", query=asked, body=Json(value={}))
+        if not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        sending = upload_of(picture, reply, self._cdn)
+        if sending is None:
+            return Trouble(detail="the provider gives no token for its media host")
+        reply = yield sending
+        url = text_of(read_object(reply) or {}, "access_url")
+        if url and 200 <= reply.status < 300:
+            return Copied(reference=url)
+        error = words.error(reply, key=self.key)
+        refused = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
+        return failed(error.meaning, error.detail) if refused else Trouble(detail=error.detail)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for the balance.
+        """
+        reply = yield self._away(self._platform, "/v1/account/billing", query={"expand": "credits"})
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        credits_ = data.get("credits")
+        left = number_of(credits_, "current_balance") if isinstance(credits_, dict) else None
+        return Checked(detail="" if left is None else f"{left:g} left")
+
+    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
+        """
+        Results are public: the key is never sent.
+        """
+        return HttpRequest(method="GET", url=output.url)
+
+    def _away(
+        self,
+        base: str,
+        path: str,
+        *,
+        query: Mapping[str, Any],
+        body: Json | None = None,
+        max_reply_bytes: int = API_REPLY_BYTES,
+    ) -> HttpRequest:
+        """
+        A call to another host of fal's.
+        """
+        method = "GET" if body is None else "POST"
+        request = self.call(method, path, query=query, body=body, max_reply_bytes=max_reply_bytes)
+        return replace(request, url=base + request.url.removeprefix(self.base))
+
+    def _path(self, task: Task) -> str | None:
+        """
+        Where the task's request stands, None where that cannot be known.
+        """
+        app, _, request_id = (task.remote_id or "").rpartition("/")
+        app = app or app_of(str(task.parameters.get(ENDPOINT) or ""))
+        known = is_endpoint(app) and super().valid_id(request_id)
+        return f"/{app}/requests/{request_id}" if known else None
+
+    def _told_app(self, data: Mapping[str, Any], request_id: str) -> str | None:
+        """
+        The app that the answer's own addresses name: nothing else of them is used.
+        """
+        try:
+            path = urlsplit(text_of(data, "response_url") or "").path
+        except ValueError:
+            return None
+        app, found, _ = path.removeprefix("/").partition(f"/requests/{request_id}")
+        return app if found and is_endpoint(app) else None
+
+    def _result(self, reply: HttpReply, metrics: Any) -> PollOutcome:
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            error = words.error(reply, key=self.key)
+            if words.underway(error):
+                return Trouble(detail=error.detail)
+            meaning = words.of_model(reply, error)
+            return of_poll(error) if meaning is None else failed(meaning, error.detail)
+        outputs = tuple(RemoteFile(url=url) for url in words.addresses(data or {}))
+        if not outputs:
+            return Trouble(detail="the provider says that it is done, and names no file")
+        seconds = number_of(metrics, "inference_time") if isinstance(metrics, dict) else None
+        return Ready(outputs=outputs, times=RemoteTimes(execute_seconds=seconds))
+
+
+def make(settings: AdapterSettings) -> FalAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return FalAdapter(settings)

@@ -1,0 +1,51 @@
+"""
+Reads fal's list of a model's requests.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.lifecycle import Found
+from vidrelay.core.task import RemoteState, RemoteTimes, Task
+from vidrelay.providers.fal.parameters import ENDPOINT
+from vidrelay.providers.listing import Between, same
+from vidrelay.providers.replies import text_of, time_of
+
+
+def rows_of(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+    """
+    The requests of a page; None where it is none. The name of the list itself is not documented.
+    """
+    lists = [one for name in ("items", "requests", "data") if isinstance(one := (data or {}).get(name), list)]
+    return [row for row in lists[0] if isinstance(row, dict)] if lists else None
+
+
+def is_alike(row: Mapping[str, Any], task: Task, when: Between) -> bool:
+    """
+    Whether a request was sent in that time and has all that we sent; of a picture only that there is one can be told.
+    """
+    listed = row.get("json_input")
+    if not isinstance(listed, Mapping) or not when.holds(time_of(row, "sent_at")):
+        return False
+    sent = {name: value for name, value in task.parameters.items() if name != ENDPOINT}
+    return all(
+        bool(listed.get(name)) if _has_picture(value) else same(listed.get(name), value) for name, value in sent.items()
+    )
+
+
+def found_of(row: Mapping[str, Any]) -> Found:
+    """
+    A listed request as a lost create that was found.
+    """
+    started = time_of(row, "started_at")
+    return Found(
+        remote_id=text_of(row, "request_id") or "",
+        remote_state=None if started is None else RemoteState.WORKING,
+        times=RemoteTimes(created_at=time_of(row, "sent_at"), started_at=started),
+    )
+
+
+def _has_picture(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "$asset" in value or any(map(_has_picture, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_picture, value))
