@@ -1,0 +1,273 @@
+"""
+Toward DashScope (fills port Adapter).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply, HttpRequest
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Copied,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PictureRule,
+    PollManyOutcome,
+    PollOutcome,
+    Prepared,
+    Refused,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Undecided,
+    Unknown,
+    UploadOutcome,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
+from vidrelay.providers.dashscope import words
+from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare
+from vidrelay.providers.dashscope.upload import placed
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import Between, between, settled
+from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import Meaning, Standing, failed, meaning_of, of_call, of_create, of_poll
+
+SERVICE = "/services/aigc/{}/video-synthesis"
+PAGE, LIST_PAGES, FIND_PAGES = 100, 2, 3
+MAX_FETCHES = 5
+"""So many tasks are asked for one by one to settle a lost create."""
+AROUND = timedelta(hours=9)
+"""
+So far around the lost create's time is listed: whether the list's filter means China's time is not documented, nor
+whether more than a day can be asked for.
+"""
+
+
+class DashScopeAdapter(JsonAdapter):
+    """
+    One account at DashScope, in the region of its address.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.LIST,
+            can_cancel=True,
+            poll_floor=15.0,
+            longest_run=timedelta(hours=3),
+            hosts=words.HOSTS,
+            prompts=frozenset({"input.prompt", "input.negative_prompt"}),
+            pictures=PictureRule(max_edge=2000, max_bytes=10 * 1024 * 1024),
+            copies=timedelta(hours=47),
+            lists=True,
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in DashScope's words (`parameters.prepare`).
+
+        Raises:
+            InvalidRequest: The model cannot do it; names the field and what it accepts.
+        """
+        return prepare(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST, at the service that the model belongs to.
+        """
+        body = filled(task.parameters, data_uri)
+        headers = {"X-DashScope-Async": "enable"}
+        if '"oss://' in json.dumps(body, default=str):
+            headers["X-DashScope-OssResourceResolve"] = "enable"
+        service = "image2video" if "kf2v" in str(body.get("model")) else "video-generation"
+        reply = yield self.post(SERVICE.format(service), body, creates=True, headers=headers)
+        output = _output(reply)
+        if output is None:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = text_of(output, "task_id")
+        if remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        state = words.STATES.read(text_of(output, "task_status")).remote_state
+        return Accepted(remote_id=remote_id, remote_state=state, times=words.times(output))
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET; a task of more than a day ago is not known any more.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/tasks/{remote_id}")
+        output = _output(reply)
+        if output is None:
+            return of_poll(words.error(reply, key=self.key))
+        word = text_of(output, "task_status")
+        if word == words.GONE:
+            return NotThere(detail="the provider does not know the task, or not any more")
+        match words.STATES.read(word):
+            case Standing.DONE:
+                url = text_of(output, "video_url")
+                if not url:
+                    return Trouble(detail="the provider says that it is done, and names no file")
+                # Some addresses begin with http://; the gate dials them over TLS.
+                return Ready(outputs=(RemoteFile(url=url),), times=words.times(output))
+            case Standing.FAILED | Standing.CANCELLED as standing:
+                code, message = text_of(output, "code") or "", text_of(output, "message")
+                why = ": ".join(one for one in (code, message) if one) or f"it says {standing} and no more"
+                meaning = meaning_of(code, words.CODES) if standing is Standing.FAILED else None
+                return failed(meaning or standing.meaning, told(why, secret=self.key))
+            case standing:
+                return StillRunning(remote_state=standing.remote_state, times=words.times(output))
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The list, at most two pages of it: it tells of those that run; one that has ended is asked for its file.
+        """
+        left = {task.remote_id: task.id for task in tasks if task.remote_id is not None}
+        seen: dict[str, PollOutcome] = {}
+        for page in range(1, LIST_PAGES + 1):
+            reply = yield self._listing(page)
+            rows = _rows(reply)
+            if rows is None:
+                return seen or of_call(words.error(reply, key=self.key))
+            for row in rows:
+                standing = words.STATES.read(_status(row))
+                task_id = left.pop(text_of(row, "task_id") or "", None)
+                if task_id is not None and standing.remote_state is not None:
+                    seen[task_id] = StillRunning(remote_state=standing.remote_state, times=words.times(row))
+            if len(rows) < PAGE or not left:
+                break
+        return seen
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Read the list for jobs of that model and time, and ask the likeliest for the prompt that they were made of.
+
+        A task shows its prompt once it has ended, so one that runs is a candidate until then.
+        """
+        listed: dict[str, dict[str, Any]] = {}
+        when: Between | None = None
+        whole = False
+        for page in range(1, FIND_PAGES + 1):
+            span = (search.sent_at - AROUND, search.lost_at + AROUND)
+            reply = yield self._listing(page, model=task.model_version, span=span)
+            rows = _rows(reply)
+            if rows is None:
+                return of_call(words.error(reply, key=self.key))
+            when = when or between(search, reply)
+            for row in rows:
+                remote_id, made = text_of(row, "task_id") or "", words.times(row).created_at
+                if self.valid_id(remote_id) and remote_id not in search.owned and (made is None or when.holds(made)):
+                    listed[remote_id] = row
+            whole = len(rows) < PAGE
+            if whole:
+                break
+        wanted = text_of(task.parameters.get("input") or {}, "prompt")
+        alike: dict[str, Found] = {}
+        unsure = list(listed)[MAX_FETCHES:]
+        for remote_id in list(listed)[:MAX_FETCHES]:
+            reply = yield self.get(f"/tasks/{remote_id}")
+            output = _output(reply)
+            if output is None:
+                return of_call(words.error(reply, key=self.key))
+            times, prompt = words.times(output), text_of(output, "orig_prompt")
+            if times.created_at is not None and when is not None and not when.holds(times.created_at):
+                continue
+            if prompt is None or wanted is None or times.created_at is None:
+                unsure.append(remote_id)
+            elif prompt.strip() == wanted.strip():
+                state = words.STATES.read(text_of(output, "task_status")).remote_state
+                alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=times)
+        if not unsure:
+            return settled(alike, whole=whole)
+        detail = f"{len(unsure) + len(alike)} jobs may be it, and not every one shows its prompt yet"
+        return Undecided(detail=detail, candidates=(*alike, *unsure))
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        Stops what is PENDING; anything else is refused.
+        """
+        reply = yield self.call("POST", f"/tasks/{task.remote_id}/cancel")
+        error = words.error(reply, key=self.key)
+        data = read_object(reply)
+        if 200 <= reply.status < 300 and data is not None and not text_of(data, "code"):
+            return Cancelled(outcome=CancelOutcome.STOPPED)
+        if not error.readable or error.meaning not in (Meaning.REJECTED, Meaning.MISSING):
+            return of_call(error)
+        seen = yield from self.poll(task)
+        if isinstance(seen, Refused | Trouble):
+            return seen
+        return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        Ask for a policy, then send the form to the host that it names, without the key.
+        """
+        reply = yield self.get("/uploads", action="getPolicy", model=picture.get("model", DEFAULT_MODEL))
+        data = read_object(reply)
+        policy = (data or {}).get("data")
+        if not isinstance(policy, dict) or not 200 <= reply.status < 300:
+            error = words.error(reply, key=self.key)
+            final = error.readable and error.meaning is Meaning.REJECTED
+            return failed(error.meaning, error.detail) if final else of_call(error)
+        place = placed(policy, picture)
+        if place is None:
+            return Trouble(detail="the provider's upload policy names no place")
+        headers = {"Accept": "application/json"}
+        stored = yield HttpRequest(method="POST", url=place.host, headers=headers, body=place.form)
+        if not 200 <= stored.status < 300:
+            return Trouble(detail=f"the place for the picture answered {stored.status}")
+        return Copied(reference=place.reference)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for one row of the list.
+        """
+        reply = yield self._listing(1, size=1)
+        return of_call(words.error(reply, key=self.key)) if _rows(reply) is None else Checked()
+
+    def _listing(self, page: int, *, model: str | None = None, span: Any = None, size: int = PAGE) -> HttpRequest:
+        start, end = (words.compact(one) for one in span) if span else (None, None)
+        query = {"page_no": page, "page_size": size, "model_name": model, "start_time": start, "end_time": end}
+        return self.call("GET", "/tasks", query=query, max_reply_bytes=LIST_REPLY_BYTES)
+
+
+def make(settings: AdapterSettings) -> DashScopeAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return DashScopeAdapter(settings)
+
+
+def _output(reply: HttpReply) -> dict[str, Any] | None:
+    """
+    What the reply says of a task; None where it is an error, which may come with HTTP 200.
+    """
+    data = read_object(reply) or {}
+    output = data.get("output")
+    return output if isinstance(output, dict) and 200 <= reply.status < 300 else None
+
+
+def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
+    data = read_object(reply)
+    if data is None or not 200 <= reply.status < 300:
+        return None
+    rows = next((data[name] for name in ("data", "tasks") if isinstance(data.get(name), list)), None)
+    return None if rows is None else [row for row in rows if isinstance(row, dict)]
+
+
+def _status(row: Mapping[str, Any]) -> str | None:
+    return text_of(row, "task_status") or text_of(row, "status")
