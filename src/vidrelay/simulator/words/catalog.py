@@ -33,14 +33,21 @@ _CLASSES = {
 }
 
 
+def words_class(dialect: str) -> type[Words]:
+    """
+    The vocabulary that speaks a dialect.
+    """
+    module, _, name = _CLASSES[dialect].partition(":")
+    speaks: type[Words] = getattr(import_module(f"vidrelay.simulator.words.{module}"), name)
+    return speaks
+
+
 def words_of(engine: Engine, speaks: type[Words] | None = None) -> Words:
     """
     The vocabulary of the engine's dialect, or one that is in no catalogue; options that were left alone take the
     provider's own limits.
     """
-    if speaks is None:
-        module, _, name = _CLASSES[engine.options.dialect].partition(":")
-        speaks = getattr(import_module(f"vidrelay.simulator.words.{module}"), name)
+    speaks = speaks or words_class(engine.options.dialect)
     usual = {one.name: one.default for one in fields(SimulatorOptions)}
     left = {name: value for name, value in speaks.DEFAULTS.items() if getattr(engine.options, name) == usual[name]}
     engine.options = replace(engine.options, **left)
