@@ -117,6 +117,7 @@ class Exchange:
             pairs=tuple(request.query_params.multi_items()),
             fields=sent.fields,
             pictures=sent.files,
+            filenames=sent.filenames,
             data=sent.data,
             headers=asked.headers,
             key=key,

@@ -47,7 +47,7 @@ class Asked:
 class Call:
     """
     One call as the engine needs it. `query` and `fields` hold the last value of each name, `pairs` all that the query
-    says; `pictures` counts files.
+    says; `pictures` counts files, `filenames` is what a form calls them.
 
     `data` is the JSON body, None where there is none; `key` is what the client sent, `host` the address it used, for
     addresses in replies; `what` is what the vocabulary's own `route` called it, where a place is several calls.
@@ -60,6 +60,7 @@ class Call:
     pairs: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     pictures: int = 0
+    filenames: tuple[str, ...] = ()
     data: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
