@@ -57,11 +57,14 @@ def test_no_tracked_file_names_a_registry_or_a_place_on_one_machine() -> None:
     assert found == []
 
 
-def test_constraints_hold_names_and_versions_only() -> None:
+@pytest.mark.parametrize(
+    "path", [ROOT / "constraints.txt", *ROOT.glob("tests/sdks/environments/*.txt")], ids=lambda path: path.stem
+)
+def test_constraints_hold_names_and_versions_only(path: Path) -> None:
     """
     One `name==version` a line, no address, no option, each name once.
     """
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    lines = path.read_text().splitlines()
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*", line) for line in lines)
     names = [re.sub(r"[-_.]+", "-", line.split("==")[0].lower()) for line in lines]
     assert len(names) == len(set(names))
@@ -180,6 +183,18 @@ def test_the_median_adapter_is_short() -> None:
     """
     lengths = [len(path.read_text().splitlines()) for path in ADAPTERS if path.name == "adapter.py"]
     assert statistics.median(lengths) < 250, sorted(lengths)
+
+
+def test_every_sdk_program_is_run() -> None:
+    """
+    Each program of tests/sdks/programs is named in a test, and its environment is one that `make sdks` makes.
+    """
+    folder = ROOT / "tests" / "sdks"
+    told = "".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
+    left_out = {path.stem for path in folder.glob("programs/*.py") if f'"{path.stem}"' not in told}
+    assert left_out == set()
+    environments = {path.stem for path in folder.glob("environments/*.txt")}
+    assert set(re.findall(r'environment="(\w+)"', told)) <= environments
 
 
 def test_no_room_or_module_is_a_cupboard() -> None:
