@@ -2,6 +2,7 @@
 The official `openai` SDK in its own environment, both clients, against the pretend provider.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,3 +45,14 @@ async def test_a_program_that_fails_shows_why(run_sdk: Any) -> None:
     """What the SDK raised is in the test's failure, so that a CI log tells it."""
     with pytest.raises(AssertionError, match="AuthenticationError"):
         await run_sdk("openai_sync", dialect="openai", path="/v1", key="another")
+
+
+@pytest.mark.parametrize(("ci", "raised"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+async def test_a_missing_environment_is_told(
+    run_sdk: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ci: str, raised: type[BaseException]
+) -> None:
+    """Where CI=true it fails the test, so that nothing is passed over there; elsewhere it skips, and says what to do."""
+    monkeypatch.setenv("VIDRELAY_SDKS", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(raised, match="make sdks"):
+        await run_sdk("openai_sync", dialect="openai", path="/v1")
