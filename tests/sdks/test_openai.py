@@ -51,7 +51,7 @@ async def test_a_program_that_fails_shows_why(run_sdk: Any) -> None:
 async def test_a_missing_environment_is_told(
     run_sdk: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ci: str, raised: type[BaseException]
 ) -> None:
-    """Where CI=true it fails the test, so that nothing is passed over there; elsewhere it skips, and says what to do."""
+    """Where CI=true it fails the test, so that nothing is passed over; elsewhere it skips, and says what to do."""
     monkeypatch.setenv("VIDRELAY_SDKS", str(tmp_path))
     monkeypatch.setenv("CI", ci)
     with pytest.raises(raised, match="make sdks"):
