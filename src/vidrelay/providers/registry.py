@@ -84,6 +84,7 @@ BUILT_IN: tuple[Provider, ...] = (
         name="tencent",
         factory="vidrelay.providers.tencent.adapter:make",
         key_envs=("TENCENTCLOUD_SECRET_ID+TENCENTCLOUD_SECRET_KEY",),
+        dialects=("hunyuan", "kling"),
     ),
     Provider(name="new-api", factory="vidrelay.providers.new_api.adapter:make", needs_base_url=True),
     Provider(name="comfyui", factory="vidrelay.providers.comfyui.adapter:make", needs_base_url=True),
