@@ -81,14 +81,14 @@ def test_a_wrong_fault_arms_none() -> None:
 
 
 def test_a_form_is_read() -> None:
-    """Text parts are fields, file parts are counted."""
+    """Text parts are fields, file parts are counted, and what they are called is known."""
     body = (
         b'--b\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nein Boot\r\n--im Regen \xe2\x98\x94\r\n'
         b'--b\r\nContent-Disposition: form-data; name="input_reference"; filename="a.png"\r\n'
         b"Content-Type: image/png\r\n\r\n\x89PNG\r\n\r\n\x00\r\n--b--\r\n"
     )
     sent = read_body("multipart/form-data; boundary=b", body)
-    assert sent == Sent(fields={"prompt": "ein Boot\r\n--im Regen ☔"}, files=1)
+    assert sent == Sent(fields={"prompt": "ein Boot\r\n--im Regen ☔"}, files=1, filenames=("a.png",))
 
 
 def test_json_is_read_as_text_fields() -> None:
