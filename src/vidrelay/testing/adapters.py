@@ -171,7 +171,8 @@ class AdapterContract:
     async def test_extra_goes_through_untouched(self) -> None:
         """What only the provider knows is sent as it is."""
         it = self.sheet.rehearse()
-        task = it.task(**{**self.sheet.fields, "extra": {"zz_new": {"deep": [1, "ü", None]}}})
+        extra = {**self.sheet.fields.get("extra", {}), "zz_new": {"deep": [1, "ü", None]}}
+        task = it.task(**{**self.sheet.fields, "extra": extra})
         assert '"zz_new": {"deep": [1, "\\u00fc", null]}' in json.dumps(task.parameters)
 
     # Words
