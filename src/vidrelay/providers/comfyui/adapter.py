@@ -1,0 +1,259 @@
+"""
+Toward a ComfyUI server (fills port Adapter).
+
+Its queue and its history live in memory and are gone with a restart. Whatever is looked up is looked up in the queue
+first and in the history then: the other way round, a job that ends in between is in neither.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from vidrelay.core.hosts import is_loopback_host
+from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Copied,
+    Dedupe,
+    FindOutcome,
+    NotThere,
+    PictureRule,
+    PollManyOutcome,
+    PollOutcome,
+    Prepared,
+    Refused,
+    Search,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Undecided,
+    Unknown,
+    UploadOutcome,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteState, Request, Task
+from vidrelay.providers.comfyui import parameters, reading, words
+from vidrelay.providers.comfyui.reading import Queued
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.listing import between
+from vidrelay.providers.replies import number_of, read_object, text_of
+from vidrelay.providers.verdicts import Meaning, failed, of_call, of_create, of_poll
+
+HERE = "http://127.0.0.1:8188"
+SURE_AFTER = 20.0
+"""So many seconds after its loss a create has come to its end: a server that answers is not held up by a graph."""
+LATEST = 20
+"""So many of the newest jobs are asked for: each comes with its whole graph."""
+
+
+class ComfyUiAdapter(JsonAdapter):
+    """
+    One ComfyUI server.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=HERE)
+        near = is_loopback_host(urlsplit(self.base).hostname or "")
+        self.traits = Traits(
+            dedupe=Dedupe.CLIENT_ID,
+            can_cancel=True,
+            poll_floor=0.0 if near else 1.0,
+            poll_spacing=0.0 if near else 0.5,
+            longest_run=timedelta(hours=6),
+            irrelevant=frozenset({"client_id", "number", "front"}),
+            prompts=frozenset({"values.prompt", "values.negative"}),
+            pictures=PictureRule(max_bytes=100 * 1024 * 1024),
+            copies=timedelta(days=1),
+            lists=True,
+            can_check=True,
+        )
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        The graph of `extra.graph`, and the values for the marks in it.
+
+        Raises:
+            InvalidRequest: There is no graph, or a field has no place in it; names the field.
+        """
+        return parameters.prepare(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST, under an id of our own. The same id would not be refused a second time: it would run again.
+        """
+        body = parameters.body(task.parameters, task.submission_key or task.id)
+        reply = yield self.post("/prompt", body, creates=True)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = None if data is None else text_of(data, "prompt_id")
+        if remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the server answered {reply.status} without an id that can be used")
+        return Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        The queue, and where it is not in there, its entry in the history.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this server's")
+        queued = yield from self._queue()
+        if not isinstance(queued, list):
+            return queued
+        found = next((one for one in queued if one.id == remote_id), None)
+        return reading.waiting(found) if found else (yield from self._ended(remote_id))
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The queue once, and once the newest of the history for those that are not in there.
+        """
+        queued = yield from self._queue()
+        if not isinstance(queued, list):
+            return queued
+        listed = {one.id: one for one in queued}
+        seen: dict[str, PollOutcome] = {
+            task.id: reading.waiting(listed[task.remote_id]) for task in tasks if task.remote_id in listed
+        }
+        if len(seen) < len(tasks):
+            reply = yield self._history()
+            data = read_object(reply)
+            if data is None or not 200 <= reply.status < 300:
+                # Each is asked for by itself, which says whether it is the list or the server.
+                refusal = of_call(words.error(reply, key=self.key))
+                return refusal if isinstance(refusal, Refused) else seen
+            for task in tasks:
+                entry = data.get(task.remote_id or "")
+                if task.id not in seen and entry is not None:
+                    seen[task.id] = self._seen(entry)
+        return seen
+
+    def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
+        """
+        Look for our id. Absent is what is in neither place a while later, if an older job shows that no restart has
+        emptied both since.
+        """
+        ours = parameters.id_of(task.submission_key or task.id)
+        queued = yield from self._queue()
+        if not isinstance(queued, list):
+            return queued
+        for one in queued:
+            # Servers of before 0.3 give ids of their own; they too keep what was sent along.
+            if ours in (one.id, one.data.get(parameters.TAG)):
+                seen = reading.waiting(one)
+                return Found(remote_id=one.id, remote_state=seen.remote_state, times=seen.times)
+        reply = yield self.get(f"/history/{ours}")
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        if ours in data:
+            return Found(remote_id=ours)
+        reply = yield self._history()
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        entries = {name: entry for name, entry in data.items() if isinstance(entry, dict)}
+        for name, entry in entries.items():
+            if reading.extra_data(entry).get(parameters.TAG) == ours and self.valid_id(name):
+                return Found(remote_id=name)
+        if search.elapsed < SURE_AFTER:
+            return Undecided(detail="the server does not have it yet")
+        if not reading.any_before(entries.values(), between(search, reply).earliest):
+            return Undecided(detail="the server does not have it, and may have been started again since")
+        return Absent()
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        Take it out of the queue, or interrupt it, which stops nobody else's: it is said which one is meant.
+        """
+        for _ in range(2):
+            seen = yield from self.poll(task)
+            if not isinstance(seen, StillRunning):
+                return reading.stopped(seen)
+            if seen.remote_state is RemoteState.WORKING:
+                reply = yield self.post("/interrupt", {"prompt_id": task.remote_id})
+                if not 200 <= reply.status < 300:
+                    return of_call(words.error(reply, key=self.key))
+                seen = yield from self.poll(task)
+                if isinstance(seen, StillRunning):
+                    return Trouble(detail="the server was told to interrupt it, and does so between two nodes")
+                return reading.stopped(seen)
+            reply = yield self.post("/queue", {"delete": [task.remote_id]})
+            if not 200 <= reply.status < 300:
+                return of_call(words.error(reply, key=self.key))
+            seen = yield from self.poll(task)
+            if isinstance(seen, NotThere):
+                # What is deleted while it waits leaves no trace.
+                return Cancelled(outcome=CancelOutcome.STOPPED)
+            if not isinstance(seen, StillRunning):
+                return reading.stopped(seen)
+        return Trouble(detail="the server was told to delete it, and still has it")
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        Into its input folder. The name that it answers with is the one that counts.
+        """
+        name = parameters.filename_of(picture)
+        media_type = picture.get("mediaType", "image/png")
+        file = FormFile(name="image", asset=picture["$asset"], filename=name, media_type=media_type)
+        reply = yield HttpRequest(
+            method="POST",
+            url=f"{self.base}/upload/image",
+            headers={"Accept": "application/json", **self.authorization()},
+            body=Form(fields=(("type", "input"),), files=(file,)),
+        )
+        data = read_object(reply)
+        if reply.status in (400, 413, 415):
+            return failed(Meaning.REJECTED, f"the server takes no such picture (it answered {reply.status})")
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        kept, folder = text_of(data, "name"), text_of(data, "subfolder")
+        if not kept:
+            return Trouble(detail="the server took the picture and gave it no name")
+        return Copied(reference=f"{folder}/{kept}" if folder else kept)
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask how much is in the queue.
+        """
+        reply = yield self.get("/prompt")
+        info = (read_object(reply) or {}).get("exec_info")
+        if not isinstance(info, dict) or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        return Checked(detail=f"{number_of(info, 'queue_remaining') or 0:g} in its queue")
+
+    def _history(self) -> HttpRequest:
+        return self.get("/history", max_reply_bytes=LIST_REPLY_BYTES, max_items=LATEST)
+
+    def _queue(self) -> Generator[HttpRequest, HttpReply, list[Queued] | Refused | Trouble]:
+        reply = yield self.get("/queue", max_reply_bytes=LIST_REPLY_BYTES)
+        queued = reading.queue(read_object(reply)) if 200 <= reply.status < 300 else None
+        return of_call(words.error(reply, key=self.key)) if queued is None else queued
+
+    def _ended(self, remote_id: str) -> Conversation[PollOutcome]:
+        reply = yield self.get(f"/history/{remote_id}", max_reply_bytes=LIST_REPLY_BYTES)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        if data is None:
+            return Trouble(detail="the server's answer cannot be read")
+        if remote_id not in data:
+            return NotThere(detail="it is neither in the queue nor in the history")
+        return self._seen(data[remote_id])
+
+    def _seen(self, entry: Any) -> PollOutcome:
+        return reading.outcome(entry, base=self.base, key=self.key)
+
+
+def make(settings: AdapterSettings) -> ComfyUiAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return ComfyUiAdapter(settings)

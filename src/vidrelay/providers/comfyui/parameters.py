@@ -1,0 +1,222 @@
+"""
+Says a uniform request as a graph and the values for its marks, and writes the two as the body of a create call.
+"""
+
+import re
+import uuid
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.ports import Prepared, asset_parameter
+from vidrelay.core.task import Asset, JsonObject, Request
+from vidrelay.providers.comfyui import graph as graphs
+from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark
+from vidrelay.providers.uniform import REFERENCE, only, whole, with_extra
+
+MAX_SEED = 2**64 - 1
+TAG = "vidrelay"
+"""The name under `extra_data` that our id stands under, and what our files' names begin with."""
+
+_PIXELS = re.compile(r"([1-9][0-9]{1,4})\s*[xX×*]\s*([1-9][0-9]{1,4})")
+_LINES = re.compile(r"([1-9][0-9]{1,3})p", re.IGNORECASE)
+_NAMED_LINES = {"2k": 1440, "4k": 2160}
+_RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
+_STEP = 16
+"""Video models want edges that are multiples of it."""
+_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
+_OURS = ("prompt", "prompt_id", "values")
+_FIELDS = {
+    "negative": "negativePrompt",
+    "seed": "seed",
+    "width": "resolution",
+    "height": "resolution",
+    "seconds": "duration",
+    "frames": "duration",
+    "model": "modelVersion",
+}
+
+
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+    """
+    The graph as it was given, and beside it the values for its marks.
+
+    Raises:
+        InvalidRequest: There is no graph, a field has no place in it, or a mark gets no value; names the field.
+    """
+    only(
+        request,
+        *("aspectRatio", "duration", "resolution", "seed", "negativePrompt", "references"),
+        who="ComfyUI, whose styles are in the graph,",
+    )
+    graph = graphs.checked(request.extra.get("graph"))
+    for name in _OURS:
+        if name in request.extra:
+            raise InvalidRequest(f"extra.{name} is the relay's own to say.", field=f"extra.{name}")
+    found = graphs.marks(graph)
+    names = {mark.name for mark in found}
+    values: dict[str, Any] = {"prompt": request.prompt}
+    for name, value, field, places in (
+        ("negative", request.negative_prompt, "negativePrompt", {"negative"}),
+        ("model", request.model_version, "modelVersion", {"model"}),
+        ("seconds", request.duration, "duration", {"seconds", "frames"}),
+        ("seed", request.seed, "seed", {"seed"}),
+    ):
+        if value is None:
+            continue
+        if not places & names:
+            raise _no_place(field, places)
+        values[name] = value
+    if "seed" in values:
+        values["seed"] = whole(values["seed"], 0, MAX_SEED, field="seed")
+    if "seconds" in values and not 0 < values["seconds"] <= 86_400:
+        raise InvalidRequest("duration must be more than 0.", field="duration")
+    values |= _size(request, names)
+    values |= _pictures(request, assets, names)
+    for mark in found:
+        _must_have(mark, values)
+    extra = {name: value for name, value in request.extra.items() if name != "graph"}
+    with_extra({}, {"graph": graph})  # refuses pictures in it
+    parameters = with_extra({"graph": graph, "values": values}, extra)
+    return Prepared(model=request.model_version, parameters=parameters, seconds=values.get("seconds"))
+
+
+def body(parameters: JsonObject, key: str) -> dict[str, Any]:
+    """
+    What `POST /prompt` is sent.
+    """
+    values: Mapping[str, Any] = parameters["values"]
+    prompt_id = id_of(key)
+
+    def value_of(mark: Mark) -> Any:
+        if mark.name == "frames" and "seconds" in values:
+            return max(1, round(values["seconds"] * (mark.rate or 1.0)))
+        value = values.get(mark.name)
+        if isinstance(value, Mapping):
+            return value.get("$copy") or filename_of(value)
+        if value is None:
+            value = mark.preset
+        if value is None and mark.name == "seed":
+            # Nobody chose one, so each job has its own, and a job that is sent again has the same.
+            return uuid.UUID(prompt_id).int % 2**32
+        return "" if value is None else value
+
+    told = {name: value for name, value in parameters.items() if name not in ("graph", "values")}
+    given = told.get("extra_data")
+    return {
+        "client_id": TAG,
+        **told,
+        "prompt": graphs.filled(parameters["graph"], value_of, name=prompt_id),
+        "prompt_id": prompt_id,
+        "extra_data": {**(given if isinstance(given, Mapping) else {}), TAG: prompt_id},
+    }
+
+
+def id_of(key: str) -> str:
+    """
+    The job's id at the server, which is the submission's own key as the lower-case UUID that newer servers want.
+    """
+    try:
+        return str(uuid.UUID(key))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{TAG}:{key}"))
+
+
+def filename_of(picture: Mapping[str, str]) -> str:
+    """
+    The name under which a picture is uploaded: of its content, so that it is the same each time.
+    """
+    digest = picture["$asset"].rpartition(":")[2]
+    return f"{TAG}-{digest[:32]}.{_SUFFIXES.get(picture.get('mediaType', ''), 'png')}"
+
+
+def _no_place(field: str, places: set[str]) -> InvalidRequest:
+    told = " or ".join(f"{{{name}}}" for name in sorted(places))
+    return InvalidRequest(
+        f"The graph has no place for {field}: none of its inputs is marked {told}.",
+        field=field,
+        hint="Write the mark as the input's value in extra.graph, or leave the field out.",
+    )
+
+
+def _must_have(mark: Mark, values: Mapping[str, Any]) -> None:
+    """
+    Refuse a mark that nothing can be put in place of. A seed is drawn, and a negative prompt may be empty.
+    """
+    preset = mark.preset
+    if mark.name == "frames" and not mark.rate:
+        raise InvalidRequest("Write {frames@16}, with the clip's frames per second.", field=FIELD)
+    given = "seconds" if mark.name == "frames" else mark.name
+    if given in values or preset is not None or mark.name in ("seed", "negative"):
+        return
+    field = _FIELDS.get(mark.name, "references")
+    raise InvalidRequest(
+        f"The graph asks for {{{mark.name}}}: {field} must say it.",
+        field=field,
+        hint=None if field == "references" else f"Or give a default in the graph: {{{mark.name}=…}}.",
+    )
+
+
+def _size(request: Request, names: set[str]) -> dict[str, int]:
+    """
+    Width and height in pixels: `720p` is the shorter edge. One of the two alone takes 720p or 16:9 for the other.
+    """
+    if request.aspect_ratio is None and request.resolution is None:
+        return {}
+    if not {"width", "height"} <= names:
+        raise _no_place("resolution" if request.resolution is not None else "aspectRatio", {"width", "height"})
+    ratio = Fraction(16, 9) if request.aspect_ratio is None else _ratio(request.aspect_ratio)
+    pixels = _PIXELS.fullmatch((request.resolution or "").strip())
+    if pixels:
+        width, height = int(pixels[1]), int(pixels[2])
+        if request.aspect_ratio is not None and abs(Fraction(width, height) / ratio - 1) > Fraction(5, 100):
+            raise InvalidRequest(
+                f"aspectRatio {request.aspect_ratio} does not fit {width}x{height}.", field="aspectRatio"
+            )
+        return {"width": width, "height": height}
+    shorter = _lines(request.resolution)
+    longer = _STEP * max(1, round(shorter * max(ratio, 1 / ratio) / _STEP))
+    return {"width": longer, "height": shorter} if ratio >= 1 else {"width": shorter, "height": longer}
+
+
+def _ratio(text: str) -> Fraction:
+    found = _RATIO.fullmatch(text.strip())
+    ratio = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
+    if not Fraction(1, 10) <= ratio <= 10:
+        raise InvalidRequest(f'aspectRatio must be like "16:9", at most 10:1, not {text!r}.', field="aspectRatio")
+    return ratio
+
+
+def _lines(resolution: str | None) -> int:
+    text = (resolution or "720p").strip().lower()
+    found = _LINES.fullmatch(text)
+    edge = int(found[1]) if found else _NAMED_LINES.get(text, 0)
+    if edge < _STEP:
+        raise InvalidRequest(
+            f'resolution must be like "720p", "4k" or "1280x720", not {resolution!r}.', field="resolution"
+        )
+    return edge
+
+
+def _pictures(request: Request, assets: Mapping[str, Asset], names: set[str]) -> dict[str, Any]:
+    """
+    A frame goes where the graph marks one, every other picture to the next of `{picture1}`, `{picture2}` and so on.
+    """
+    placed: dict[str, Any] = {}
+    number = 0
+    for index, one in enumerate(request.references):
+        where = f"references[{index}]"
+        if one.role not in (None, REFERENCE, *FRAMES):
+            told = ", ".join((*FRAMES, REFERENCE))
+            raise InvalidRequest(f"A reference cannot be a {one.role!r} here, only {told}.", field=f"{where}.role")
+        if one.asset is None:
+            raise InvalidRequest("ComfyUI fetches no addresses: give the picture itself.", field=f"{where}.url")
+        if one.role in FRAMES and one.role in names and one.role not in placed:
+            placed[one.role] = asset_parameter(assets[one.asset])
+            continue
+        number += 1
+        if f"{PICTURE}{number}" not in names:
+            raise _no_place("references", {f"{PICTURE}{number}"})
+        placed[f"{PICTURE}{number}"] = asset_parameter(assets[one.asset])
+    return placed
