@@ -1,0 +1,56 @@
+"""
+Says a request in Zhipu's words: CogVideoX wants pixels, the Vidu models a ratio and a style.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.ports import Prepared
+from vidrelay.core.task import Asset, Request
+from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, one_of, only, pictures, whole, with_extra
+
+DEFAULT_MODEL = "cogvideox-3"
+DURATIONS = (5, 10)
+SIZES: Mapping[str, Mapping[str, str]] = {
+    "720p": {"16:9": "1280x720", "9:16": "720x1280", "1:1": "1024x1024"},
+    "1080p": {"16:9": "1920x1080", "9:16": "1080x1920"},
+    "4k": {"16:9": "3840x2160"},
+}
+ROLES = {"-text": (), "-image": (FIRST,), "-start-end": (FIRST, LAST), "-reference": (REFERENCE,)}
+"""What a Vidu model takes, by the end of its name."""
+
+
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+    """
+    Turn the uniform fields into the model's own.
+
+    Raises:
+        InvalidRequest: The model cannot do it; names the field and what it accepts.
+    """
+    model = request.model_version or DEFAULT_MODEL
+    body: dict[str, Any] = {"model": model, "prompt": request.prompt}
+    if model.startswith("vidu"):
+        only(request, "aspectRatio", "duration", "stylePreset", "references", who=model)
+        if request.duration is not None:
+            body["duration"] = whole(request.duration, 1, 60, field="duration")
+        if request.aspect_ratio is not None:
+            body["aspect_ratio"] = request.aspect_ratio
+        if request.style_preset is not None:
+            body["style"] = one_of(request.style_preset, ("general", "anime"), field="stylePreset")
+    else:
+        only(request, "aspectRatio", "duration", "resolution", "references", who=model)
+        if request.duration is not None:
+            body["duration"] = one_of(request.duration, DURATIONS, field="duration")
+        if request.resolution is not None or request.aspect_ratio is not None:
+            resolution = one_of(request.resolution or "720p", tuple(SIZES), field="resolution")
+            sizes = SIZES[resolution]
+            body["size"] = sizes[one_of(request.aspect_ratio or "16:9", tuple(sizes), field="aspectRatio")]
+    roles = next((taken for end, taken in ROLES.items() if model.endswith(end)), (FIRST, LAST))
+    given = pictures(request, assets, who=model, roles=roles, max_others=7)
+    if given.last is not None and given.first is None:
+        raise InvalidRequest(f"{model} takes a last frame only with a first one.", field="references")
+    shown = [one for one in (given.first, given.last, *given.others) if one is not None]
+    if shown:
+        body["image_url"] = shown[0] if len(shown) == 1 and not given.others else shown
+    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))

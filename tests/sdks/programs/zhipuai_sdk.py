@@ -1,0 +1,59 @@
+"""
+The official `zhipuai` SDK, in an environment of its own: what the program saw is printed as one JSON object.
+"""
+
+import json
+import sys
+import time
+import urllib.request
+from typing import Any
+
+from zhipuai import ZhipuAI, core
+
+
+def clip(url: str) -> bool:
+    """
+    Fetch the clip, and tell whether it is one.
+    """
+    with urllib.request.urlopen(url) as reply:
+        return reply.read()[4:8] == b"ftyp"
+
+
+def ended(client: Any, made: Any) -> Any:
+    """
+    Ask until the clip is made, or failed.
+    """
+    while True:
+        seen = client.videos.retrieve_videos_result(id=made.id)
+        if seen.task_status != "PROCESSING":
+            return seen
+        time.sleep(0.05)
+
+
+def refused(client: Any, **asked: Any) -> list[Any]:
+    """
+    The status and the code of a create that is refused.
+    """
+    try:
+        client.videos.generations(model="cogvideox-3", **asked)
+    except core.APIStatusError as error:
+        return [type(error).__name__, error.status_code, error.response.json()["error"]["code"]]
+    return []
+
+
+def main(base: str) -> None:
+    """
+    Make a clip, see one fail, say a request_id twice, and be refused with a wrong key.
+    """
+    client = ZhipuAI(base_url=base, api_key="id.right", max_retries=0)
+    made = client.videos.generations(model="cogvideox-3", prompt="a boat", request_id="once")
+    seen: dict[str, Any] = {"created": [made.task_status, made.request_id, made.id.isdigit()]}
+    done = ended(client, made)
+    seen |= {"ended": done.task_status, "clip": clip(done.video_result[0].url)}
+    seen["twice"] = refused(client, prompt="a boat", request_id="once")
+    seen["failed"] = ended(client, client.videos.generations(model="cogvideox-3", prompt="a [fail] boat")).task_status
+    seen["refused"] = refused(ZhipuAI(base_url=base, api_key="id.wrong", max_retries=0), prompt="a boat")
+    print(json.dumps(seen))
+
+
+main(sys.argv[1])
