@@ -1,0 +1,101 @@
+"""
+What Veo is asked and what its operations say.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.lifecycle import Ready, StillRunning
+from vidrelay.core.ports import PollOutcome, Prepared, Trouble
+from vidrelay.core.task import Asset, RemoteFile, Request
+from vidrelay.providers.google import words
+from vidrelay.providers.replies import text_of, told
+from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, bare, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.verdicts import Meaning, failed
+
+ID = re.compile(r"models/[A-Za-z0-9._-]{1,100}/operations/[A-Za-z0-9._-]{1,200}")
+SECONDS = (4, 6, 8)
+RATIOS = ("16:9", "9:16")
+RESOLUTIONS = ("720p", "1080p", "4k")
+MAX_REFERENCES = 16
+
+
+def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepared:
+    """
+    Say the request in Veo's words; `model` is taken out again when it is sent, since it stands in the address.
+
+    Raises:
+        InvalidRequest: Veo cannot do it; names the field and what it accepts.
+    """
+    fields = ("aspectRatio", "duration", "resolution", "seed", "negativePrompt", "references")
+    only(request, *fields, who="Veo")
+    instance: dict[str, Any] = {"prompt": request.prompt}
+    parameters: dict[str, Any] = {}
+    if request.duration is not None:
+        seconds = whole(request.duration, 1, 60, field="duration")
+        parameters["durationSeconds"] = one_of(seconds, SECONDS, field="duration") if _known(model) else seconds
+    if request.aspect_ratio is not None:
+        parameters["aspectRatio"] = one_of(request.aspect_ratio, RATIOS, field="aspectRatio")
+    if request.resolution is not None:
+        parameters["resolution"] = one_of(request.resolution, RESOLUTIONS, field="resolution")
+    if request.negative_prompt is not None:
+        parameters["negativePrompt"] = request.negative_prompt
+    if request.seed is not None:
+        parameters["seed"] = request.seed
+    given = pictures(
+        request, assets, who="Veo", roles=(FIRST, LAST, REFERENCE), max_others=MAX_REFERENCES, addresses=False
+    )
+    if given.first is not None:
+        instance["image"] = given.first
+    if given.last is not None:
+        instance["lastFrame"] = given.last
+    if given.others:
+        instance["referenceImages"] = [{"image": one, "referenceType": "asset"} for one in given.others]
+    extra = dict(request.extra)
+    inner = extra.get("instances")
+    # One instance is all that is sent; what is said of it beside ours belongs into it.
+    if isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], Mapping):
+        instance = with_extra(instance, extra.pop("instances")[0])
+    body = with_extra({"model": model, "instances": [instance], "parameters": parameters}, extra)
+    return Prepared(model=model, parameters=body, seconds=parameters.get("durationSeconds"))
+
+
+def written(picture: Mapping[str, str]) -> dict[str, Any]:
+    """
+    A picture as an instance holds it.
+    """
+    return {"bytesBase64Encoded": bare(picture), "mimeType": picture["mediaType"]}
+
+
+def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
+    """
+    What an operation says; `done` is absent until the end.
+    """
+    if data.get("done") is not True:
+        return StillRunning()
+    error = data.get("error")
+    if isinstance(error, dict):
+        code, message = words.code_of(error), text_of(error, "message") or ""
+        detail = ": ".join(one for one in (code, message) if one) or "it says failed and no more"
+        return failed(words.meaning_of_failure(code, message), told(detail, secret=secret))
+    response = _inner(_inner(data, "response"), "generateVideoResponse")
+    samples = response.get("generatedSamples")
+    rows = [row for row in samples if isinstance(row, dict)] if isinstance(samples, list) else []
+    uris = [uri for uri in (text_of(_inner(row, "video"), "uri") for row in rows) if uri]
+    if uris:
+        return Ready(outputs=tuple(RemoteFile(url=uri) for uri in uris))
+    reasons = response.get("raiMediaFilteredReasons")
+    if reasons or response.get("raiMediaFilteredCount"):
+        reason = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+        return failed(Meaning.MODERATED, told(reason or "Google kept the clip back", secret=secret))
+    return Trouble(detail="the provider says that it is done, and names no file")
+
+
+def _known(model: str) -> bool:
+    return model.startswith(("veo-3", "veo-2"))
+
+
+def _inner(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}

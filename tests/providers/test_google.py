@@ -1,0 +1,329 @@
+"""
+Google's Gemini API, Veo and Omni, held against its fact sheet and the pretend provider in its words.
+"""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.ports import Refused, Trouble
+from vidrelay.core.task import CancelOutcome, Reference
+from vidrelay.providers.google.adapter import make
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.verdicts import Meaning, Standing
+from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.clock import FakeClock
+from vidrelay.testing.conversing import converse, reply
+from vidrelay.testing.rehearsal import PICTURE, PICTURE_BYTES, written
+
+HOST = "https://generativelanguage.googleapis.com"
+OPERATION = "models/veo-3.1-generate-preview/operations/abc123"
+VEO = {
+    "duration": 8,
+    "aspect_ratio": "16:9",
+    "resolution": "720p",
+    "negative_prompt": "rain",
+    "seed": 7,
+    "model_version": "veo-3.1-generate-preview",
+}
+OMNI = {"duration": 3, "aspect_ratio": "9:16", "resolution": "360p", "model_version": "gemini-omni-1.2-flash"}
+INTERACTION = {
+    "id": "v1_abc",
+    "model": "gemini-omni-1.2-flash",
+    "created": "2026-11-30T10:00:00Z",
+    "updated": "2026-11-30T10:00:50Z",
+}
+CREATE_CODES = {
+    **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND"), Meaning.REJECTED),
+    **dict.fromkeys(("PERMISSION_DENIED", "UNAUTHENTICATED"), Meaning.AUTH),
+    "RESOURCE_EXHAUSTED": Meaning.RATE,
+    **dict.fromkeys(("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"), Meaning.AGAIN),
+}
+JOB_CODES = {
+    "moderation_blocked": Meaning.MODERATED,
+    "INVALID_ARGUMENT": Meaning.REJECTED,
+    "CANCELLED": Meaning.CANCELLED,
+    **dict.fromkeys(("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"), Meaning.AGAIN),
+}
+REFUSED = (
+    ({"style_preset": "anime"}, "stylePreset"),
+    ({"aspect_ratio": "1:1"}, "aspectRatio"),
+    ({"resolution": "480p"}, "resolution"),
+    ({"duration": 4.5}, "duration"),
+)
+
+
+class TestVeo(AdapterContract):
+    """
+    What holds for every provider, of operations.
+    """
+
+    sheet = Sheet(
+        dialect="google",
+        make=make,
+        path="/v1beta",
+        fields=VEO,
+        picture={"duration": 8},
+        create_codes=CREATE_CODES,
+        job_codes=JOB_CODES,
+        refused=(*REFUSED, ({"duration": 5}, "duration")),
+        samples=(
+            Sample(of="submit", data={"name": OPERATION}, outcome=Accepted),
+            Sample(
+                of="poll",
+                data={"name": OPERATION, "metadata": {"@type": "type.googleapis.com/x"}},
+                outcome=StillRunning,
+            ),
+            Sample(
+                of="poll",
+                data={
+                    "name": OPERATION,
+                    "done": True,
+                    "response": {
+                        "@type": "type.googleapis.com/x",
+                        "generateVideoResponse": {
+                            "generatedSamples": [{"video": {"uri": f"{HOST}/v1beta/files/f1:download?alt=media"}}]
+                        },
+                    },
+                },
+                outcome=Ready,
+            ),
+            Sample(
+                of="poll",
+                data={
+                    "name": OPERATION,
+                    "done": True,
+                    "response": {
+                        "generateVideoResponse": {"raiMediaFilteredCount": 1, "raiMediaFilteredReasons": ["text"]}
+                    },
+                },
+                outcome=Failed,
+            ),
+        ),
+    )
+
+    async def test_the_recorded_replies(self) -> None:
+        """Each sample of the sheet is read as what it is; the id that is asked for is an operation's."""
+        for sample in self.sheet.samples:
+            it = self.sheet.rehearse()
+            task = replace(it.task(**self.sheet.fields), remote_id=OPERATION)
+            begin = it.adapter.submit if sample.of == "submit" else it.adapter.poll
+            outcome = converse(begin(task), reply(sample.data, status=sample.status))[1]
+            assert isinstance(outcome, sample.outcome), (sample, outcome)
+
+    async def test_a_cancel_that_went_wrong(self) -> None:
+        """There is no call that cancels an operation (fact sheet 6.3): what can go wrong is the poll in its place."""
+        for fault in ("error=500", "html", "auth", "rate"):
+            it = self.sheet.rehearse()
+            task = await it.submitted(it.task(**self.sheet.fields))
+            it.arm(f"poll-{fault}")
+            outcome = await it.run(it.adapter.cancel(task))
+            assert isinstance(outcome, Refused if fault in ("auth", "rate") else Trouble), (fault, outcome)
+
+
+class TestOmni(AdapterContract):
+    """
+    What holds for every provider, of interactions.
+    """
+
+    sheet = Sheet(
+        dialect="google",
+        make=make,
+        path="/v1beta",
+        fields=OMNI,
+        picture={"duration": 3, "model_version": "gemini-omni-1.2-flash"},
+        words={
+            "queued": Standing.WAITING,
+            "in_progress": Standing.WORKING,
+            "completed": Standing.DONE,
+            **dict.fromkeys(("failed", "incomplete", "budget_exceeded"), Standing.FAILED),
+            "cancelled": Standing.CANCELLED,
+            **dict.fromkeys(("requires_action", "requires_continuation", "idle"), Standing.UNKNOWN),
+        },
+        create_codes=CREATE_CODES,
+        job_codes=JOB_CODES,
+        refused=(*REFUSED, ({"negative_prompt": "x"}, "negativePrompt"), ({"seed": 7}, "seed")),
+        samples=(
+            Sample(of="submit", data={**INTERACTION, "status": "in_progress"}, outcome=Accepted),
+            Sample(of="poll", data={**INTERACTION, "status": "in_progress"}, outcome=StillRunning),
+            Sample(
+                of="poll",
+                data={
+                    **INTERACTION,
+                    "status": "completed",
+                    "steps": [
+                        {
+                            "type": "model_output",
+                            "content": [
+                                {
+                                    "type": "video",
+                                    "mime_type": "video/mp4",
+                                    "uri": f"{HOST}/v1beta/files/f2:download?alt=media",
+                                }
+                            ],
+                        }
+                    ],
+                },
+                outcome=Ready,
+            ),
+        ),
+    )
+
+
+def _done(uri: str) -> dict[str, object]:
+    samples = [{"video": {"uri": uri}}]
+    return {"name": OPERATION, "done": True, "response": {"generateVideoResponse": {"generatedSamples": samples}}}
+
+
+@pytest.mark.parametrize(
+    ("uri", "asked", "with_key"),
+    [
+        (f"{HOST}/v1beta/files/f1:download?alt=media", f"{HOST}/v1beta/files/f1:download?alt=media", True),
+        (f"{HOST}/v1/files/f1", f"{HOST}/v1beta/files/f1:download?alt=media", True),
+        ("https://storage.googleapis.com/b/o.mp4", "https://storage.googleapis.com/b/o.mp4", False),
+        (f"{HOST}.evil.example/v1beta/files/f1", f"{HOST}.evil.example/v1beta/files/f1", False),
+        (f"{HOST}/v1beta/files/../models", f"{HOST}/v1beta/files/../models", False),
+    ],
+)
+def test_the_key_goes_with_googles_own_files_alone(uri, asked, with_key):
+    """Any other address is fetched as it is."""
+    adapter = make(AdapterSettings(now=FakeClock().now, key="key-canary"))
+    task = replace(TestVeo.sheet.rehearse().task(), remote_id=OPERATION)
+    ready = converse(adapter.poll(task), reply(_done(uri)))[1]
+    assert isinstance(ready, Ready)
+    request = adapter.download(task, ready.outputs[0])
+    assert (request.url, dict(request.headers)) == (asked, {"x-goog-api-key": "key-canary"} if with_key else {})
+
+
+def test_the_key_is_sent_as_google_wants_it():
+    """In `x-goog-api-key`, never as a bearer; the version may be left out of the base address."""
+    adapter = make(AdapterSettings(now=FakeClock().now, key="key-canary", base_url=f"{HOST}/"))
+    requests, _ = converse(adapter.check(), reply({"models": []}))
+    assert requests[0].url == f"{HOST}/v1beta/models?pageSize=1"
+    assert requests[0].headers["x-goog-api-key"] == "key-canary"
+    assert "Authorization" not in requests[0].headers
+
+
+async def test_veo_pictures_stand_in_the_instance():
+    """A first and a last frame and references, as bytes beside their type; addresses are refused."""
+    it = TestVeo.sheet.rehearse()
+    roles = ("first_frame", "last_frame", "reference")
+    await it.submitted(it.task(references=tuple(Reference(asset=PICTURE.id, role=role) for role in roles)))
+    body = json.loads(written(it.requests[0])[1])
+    image = {"bytesBase64Encoded": base64.b64encode(PICTURE_BYTES).decode(), "mimeType": "image/png"}
+    assert body == {
+        "instances": [
+            {
+                "prompt": "a paper boat",
+                "image": image,
+                "lastFrame": image,
+                "referenceImages": [{"image": image, "referenceType": "asset"}],
+            }
+        ],
+        "parameters": {},
+    }
+    with pytest.raises(InvalidRequest, match="fetches none"):
+        it.task(references=(Reference(url="https://x.example/a.png"),))
+
+
+def test_extra_reaches_the_instance_and_the_parameters():
+    """An earlier clip to go on with, and who may be shown; what is said already is refused."""
+    it = TestVeo.sheet.rehearse()
+    extra = {"instances": [{"video": {"uri": "files/f1"}}], "parameters": {"personGeneration": "allow_all"}}
+    parameters = it.task(duration=8, extra=extra).parameters
+    assert parameters["instances"] == [{"prompt": "a paper boat", "video": {"uri": "files/f1"}}]
+    assert parameters["parameters"] == {"durationSeconds": 8, "personGeneration": "allow_all"}
+    with pytest.raises(InvalidRequest):
+        it.task(extra={"instances": [{"prompt": "another"}]})
+
+
+@pytest.mark.parametrize(
+    ("roles", "task"),
+    [
+        ((), "text_to_video"),
+        (("first_frame",), "image_to_video"),
+        (("reference", "reference"), "reference_to_video"),
+        (("first_frame", "reference"), None),
+    ],
+)
+async def test_the_kind_of_an_interaction_follows_from_its_pictures(roles, task):
+    """Where both kinds are given, the model is left to find out."""
+    it = TestOmni.sheet.rehearse()
+    references = tuple(Reference(asset=PICTURE.id, role=role) for role in roles)
+    await it.submitted(it.task(model_version="gemini-omni-1.2-flash", references=references))
+    body = json.loads(written(it.requests[0])[1])
+    assert body.get("generation_config", {}).get("video_config", {}).get("task") == task
+    (step,) = body["input"]
+    assert step["type"] == "user_input"
+    assert [one["type"] for one in step["content"]] == ["text", *["image"] * len(roles)]
+    assert body["response_format"] == {"type": "video", "delivery": "uri"}
+    assert body["background"] is True
+
+
+def test_a_clip_inside_the_answer_is_told_plainly():
+    """It was paid for and can be had at Google; the relay says so instead of asking for hours."""
+    it = TestOmni.sheet.rehearse()
+    content = [{"type": "video", "mime_type": "video/mp4", "data": "AAAA"}]
+    told = {**INTERACTION, "status": "completed", "steps": [{"type": "model_output", "content": content}]}
+    seen = converse(it.adapter.poll(replace(it.task(**OMNI), remote_id="v1_abc")), reply(told))[1]
+    assert isinstance(seen, Failed)
+    assert "paid for" in seen.problem.detail
+    assert "v1_abc" in seen.problem.detail
+
+
+def _refusal(*details: dict[str, object], message: str = "You exceeded your current quota") -> dict[str, object]:
+    return {"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": list(details)}}
+
+
+@pytest.mark.parametrize(
+    ("told", "headers", "scope", "reason", "wait"),
+    [
+        (_refusal(), {}, "calls", "rate", None),
+        (_refusal({"retryDelay": "34.07s"}), {}, "calls", "rate", 34.07),
+        (_refusal({"retryDelay": "34s"}), {"retry-after": "50"}, "calls", "rate", 50.0),
+        (_refusal({"retryDelay": "soon"}), {}, "calls", "rate", None),
+        (_refusal({"violations": [{"quotaId": "RequestsPerDayPerProject"}]}), {}, "creates", "balance", None),
+        (_refusal(message="Your project has exceeded its spend limit"), {}, "creates", "balance", None),
+    ],
+)
+def test_a_limit_is_of_calls_or_of_money(told, headers, scope, reason, wait):
+    """A limit of a day or of money stops creates alone; the delay that is told is kept."""
+    it = TestVeo.sheet.rehearse()
+    outcome = converse(it.adapter.submit(it.task()), reply(told, status=429, headers=headers))[1]
+    assert isinstance(outcome, Refused)
+    assert (outcome.scope, outcome.reason, outcome.retry_after) == (scope, reason, wait)
+
+
+async def test_a_key_that_is_none_is_the_accounts_matter():
+    """Google answers 400 INVALID_ARGUMENT to it, and says in the details what it means."""
+    it = TestVeo.sheet.rehearse()
+    it.arm("create-auth")
+    outcome = await it.run(it.adapter.submit(it.task()))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "auth"
+
+
+async def test_veo_runs_on_and_an_interaction_is_stopped():
+    """What can be cancelled is, and nothing is claimed of what cannot."""
+    for sheet, outcome, state in (
+        (TestVeo.sheet, CancelOutcome.UNSUPPORTED, "working"),
+        (TestOmni.sheet, CancelOutcome.STOPPED, "stopped"),
+    ):
+        it = sheet.rehearse()
+        task = await it.submitted(it.task(**sheet.fields))
+        await it.clock.advance(10)
+        assert await it.run(it.adapter.cancel(task)) == Cancelled(outcome=outcome)
+        assert next(iter(it.engine.ledger.jobs.values())).state == state
+
+
+async def test_a_cancel_that_is_only_taken_is_asked_again():
+    """Until the interaction says that it is cancelled, nothing is claimed."""
+    it = TestOmni.sheet.rehearse()
+    task = replace(it.task(**OMNI), remote_id="v1_abc")
+    for status, outcome in (("in_progress", Trouble), ("completed", CancelTooLate), ("cancelled", Cancelled)):
+        seen = converse(it.adapter.cancel(task), reply({**INTERACTION, "status": status}))[1]
+        assert isinstance(seen, outcome), status

@@ -1,0 +1,87 @@
+"""
+The official `google-genai` SDK 2.x, blocking and asynchronous, making clips with Veo: what the program saw is printed
+as one JSON object.
+"""
+
+import asyncio
+import json
+import sys
+import time
+import warnings
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+from google import genai
+from google.genai import errors, types
+
+BASE = sys.argv[1]
+MODEL = "veo-3.1-generate-preview"
+
+
+def client_of(key: str) -> genai.Client:
+    """
+    A client of that key at the address that was given.
+    """
+    return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=BASE))
+
+
+def blocking() -> dict[str, Any]:
+    """
+    Make a clip with both frames, fetch it; a job that is filtered, one that fails, a key that is refused.
+    """
+    seen: dict[str, Any] = {}
+    client = client_of("right")
+    picture = types.Image(image_bytes=b"hello", mime_type="image/png")
+    made = client.models.generate_videos(
+        model=MODEL,
+        prompt="a paper boat",
+        image=picture,
+        config=types.GenerateVideosConfig(
+            duration_seconds=8, aspect_ratio="16:9", resolution="720p", negative_prompt="rain", last_frame=picture
+        ),
+    )
+    seen["created"] = [made.name.startswith(f"models/{MODEL}/operations/"), made.done]
+
+    def waited(operation: types.GenerateVideosOperation) -> types.GenerateVideosOperation:
+        while not operation.done:
+            time.sleep(0.05)
+            operation = client.operations.get(operation)
+        return operation
+
+    made = waited(made)
+    video = made.response.generated_videos[0].video
+    seen["ended"] = [made.done, made.error, video.uri.startswith("https://generativelanguage.googleapis.com/")]
+    seen["is_mp4"] = client.files.download(file=video)[4:8] == b"ftyp"
+    filtered = waited(client.models.generate_videos(model=MODEL, prompt="a [moderated] boat"))
+    seen["filtered"] = [
+        filtered.response.generated_videos,
+        filtered.response.rai_media_filtered_count,
+        len(filtered.response.rai_media_filtered_reasons),
+    ]
+    seen["failed"] = waited(client.models.generate_videos(model=MODEL, prompt="a [fail] boat")).error["code"]
+    other = client_of("wrong")
+    try:
+        other.models.generate_videos(model=MODEL, prompt="a")
+    except errors.ClientError as error:
+        seen["refused"] = [error.code, error.status]
+    return seen
+
+
+async def at_once() -> list[bool | None]:
+    """
+    Make three clips at once.
+    """
+    client = client_of("right")
+
+    async def one(number: int) -> bool | None:
+        made = await client.aio.models.generate_videos(model=MODEL, prompt=f"boat {number}")
+        while not made.done:
+            await asyncio.sleep(0.05)
+            made = await client.aio.operations.get(made)
+        return bool(made.response.generated_videos)
+
+    return list(await asyncio.gather(*map(one, range(3))))
+
+
+print(json.dumps({**blocking(), "at_once": asyncio.run(at_once())}))
