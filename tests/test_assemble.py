@@ -63,6 +63,22 @@ def test_what_an_account_lacks_is_told_with_file_and_line(tmp_path: Path, text: 
     assert caught.value.message.startswith(f"{path}:{told}")
 
 
+@pytest.mark.parametrize(("variable", "host"), [("ZAI_API_KEY", "api.z.ai"), ("ZHIPUAI_API_KEY", "open.bigmodel.cn")])
+def test_a_key_goes_to_the_house_that_its_variable_names(variable: str, host: str) -> None:
+    """
+    Z.ai's key never goes to Zhipu, nor the other way round, unless the account says so itself.
+    """
+    source = KeySource(kind="env", name=variable)
+    told: dict[str, str] = {}
+    for dialect in (None, "zhipu"):
+        found = AccountSettings(name="zhipu", provider="zhipu", key=source, dialect=dialect)
+        told[str(dialect)] = getattr(adapter_for(found, {variable: "id.secret"}), "base", "")
+    assert told == {
+        "None": f"https://{host}/api/paas/v4",
+        "zhipu": "https://open.bigmodel.cn/api/paas/v4",
+    }
+
+
 async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:
     """
     An account that cannot be assembled is refused before any database file is made.

@@ -23,7 +23,7 @@ from vidrelay.core.ports import AccountPlan, Adapter, Clock, Transport
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.providers.registry import make_adapter
+from vidrelay.providers.registry import dialect_of, make_adapter
 from vidrelay.scheduler.relay import Relay
 from vidrelay.store.backup import back_up
 from vidrelay.store.emergency import EmergencyStore
@@ -64,7 +64,9 @@ def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter
         ConfigError: The key is missing, or the settings do not suit the provider; says the file and line.
     """
     key = read_key(account.key, account=account.name, environ=environ)
-    settings = AdapterSettings(key=key, base_url=account.base_url, dialect=account.dialect, now=SystemClock().now)
+    variable = account.key.name if account.key is not None and account.key.kind == "env" else None
+    dialect = account.dialect or dialect_of(account.provider, variable)
+    settings = AdapterSettings(key=key, base_url=account.base_url, dialect=dialect, now=SystemClock().now)
     try:
         return make_adapter(account.provider, settings)
     except ConfigError as error:

@@ -3,8 +3,8 @@ Finds a provider by name: the built-in list first, then packages that offer one 
 `vidrelay.providers`. A provider's code is loaded when an account of it is made, not before.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -22,7 +22,8 @@ class Provider:
 
     `factory` is `module:function`, called with `AdapterSettings`. `key_envs` are environment variables of which each
     makes an account by itself; `A+B` stands for two that are needed together, and the key is then `a:b`. `dialects` are
-    the spellings an account may choose from.
+    the spellings an account may choose from; `key_dialects` tells the one that a variable is for, where an account that
+    has its key from there chooses none.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Provider:
     key_envs: tuple[str, ...] = ()
     needs_base_url: bool = False
     dialects: tuple[str, ...] = ()
+    key_dialects: Mapping[str, str] = field(default_factory=dict)
 
 
 BUILT_IN: tuple[Provider, ...] = (
@@ -76,6 +78,8 @@ BUILT_IN: tuple[Provider, ...] = (
         factory="vidrelay.providers.zhipu.adapter:make",
         key_envs=("ZHIPUAI_API_KEY", "ZAI_API_KEY"),
         dialects=("zhipu", "zai"),
+        # Two houses with keys of their own: neither gets the other's.
+        key_dialects={"ZAI_API_KEY": "zai"},
     ),
     Provider(
         name="jimeng", factory="vidrelay.providers.jimeng.adapter:make", key_envs=("VOLC_ACCESSKEY+VOLC_SECRETKEY",)
@@ -104,6 +108,14 @@ def key_envs() -> dict[str, tuple[str, ...]]:
     Every provider by name, with the environment variables of which each makes an account of it.
     """
     return {name: one.key_envs for name, one in providers().items()}
+
+
+def dialect_of(name: str, variable: str | None) -> str | None:
+    """
+    The provider's dialect that a key in that environment variable is for; None where the variable does not tell.
+    """
+    provider = providers().get(name)
+    return None if provider is None or variable is None else provider.key_dialects.get(variable)
 
 
 def make_adapter(name: str, settings: AdapterSettings) -> Adapter:
