@@ -275,6 +275,25 @@ def test_a_clip_inside_the_answer_is_told_plainly():
     assert "v1_abc" in seen.problem.detail
 
 
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ([{"type": "model_output", "content": [{"type": "text", "text": "I would rather not."}]}], Failed),
+        ([{"type": "thought", "content": [{"type": "text", "text": "a boat"}]}], Trouble),
+        ([], Trouble),
+        (None, Trouble),
+    ],
+)
+def test_words_in_place_of_a_clip_end_the_task(steps, outcome):
+    """The model may answer without a film; an answer that shows no output at all is asked for again."""
+    it = TestOmni.sheet.rehearse()
+    told = {**INTERACTION, "status": "completed", "steps": steps}
+    seen = converse(it.adapter.poll(replace(it.task(**OMNI), remote_id="v1_abc")), reply(told))[1]
+    assert isinstance(seen, outcome)
+    if isinstance(seen, Failed):
+        assert "I would rather not." in seen.problem.detail
+
+
 def _refusal(*details: dict[str, object], message: str = "You exceeded your current quota") -> dict[str, object]:
     return {"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": list(details)}}
 

@@ -94,21 +94,23 @@ def test_a_model_that_is_not_known_has_its_own_lengths():
 
 
 @pytest.mark.parametrize(
-    ("status", "detail", "outcome"),
+    ("status", "detail", "told"),
     [
-        (400, "Insufficient credits", Refused),
-        (403, "not enough credits", Refused),
-        (400, "The prompt violates our content policy", Failed),
-        (422, [{"loc": ["body", "model"], "msg": "field required", "type": "missing"}], Failed),
+        (400, "Insufficient credits", ("creates", "balance")),
+        (403, "not enough credits", ("creates", "balance")),
+        (403, "Not authenticated", ("calls", "auth")),
+        (429, "Rate limit exceeded", ("calls", "rate")),
+        (429, "Too many concurrent generations", ("creates", "window")),
+        (400, "The prompt violates our content policy", "moderated"),
+        (422, [{"loc": ["body", "model"], "msg": "field required", "type": "missing"}], "rejected"),
     ],
 )
-def test_errors_without_codes_are_known_by_their_text(status, detail, outcome):
-    """A lack of credits pauses creates; anything else wrong with the request ends the task."""
+def test_errors_without_codes_are_known_by_their_text(status, detail, told):
+    """A lack of credits or too many jobs pause creates; what is wrong with the request ends the task."""
     it = TestLuma.sheet.rehearse()
     seen = converse(it.adapter.submit(it.task()), reply({"detail": detail}, status=status))[1]
-    assert isinstance(seen, outcome), seen
-    if isinstance(seen, Refused):
-        assert (seen.scope, seen.reason) == ("creates", "balance")
+    assert isinstance(seen, Refused | Failed), seen
+    assert told == ((seen.scope, seen.reason) if isinstance(seen, Refused) else seen.problem.code)
 
 
 async def test_the_check_tells_the_money_that_is_left():

@@ -71,8 +71,9 @@ class GoogleAdapter(JsonAdapter):
             InvalidRequest: The model cannot do it; names the field and what it accepts.
         """
         model = request.model_version or words.VEO
-        says = interactions if model.startswith(words.OMNI) else veo
-        return says.prepare(request, assets, model)
+        if model.startswith(words.OMNI):
+            return interactions.prepare(request, assets, model)
+        return veo.prepare(request, assets, model)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -112,7 +113,8 @@ class GoogleAdapter(JsonAdapter):
             return of_poll(words.error(reply, key=self.key))
         if data is None:
             return Trouble(detail="the provider's answer cannot be read")
-        outcome = (veo if _is_veo(remote_id) else interactions).seen(data, secret=self.key)
+        seen = veo.seen if _is_veo(remote_id) else interactions.seen
+        outcome = seen(data, secret=self.key)
         if isinstance(outcome, Ready):
             return replace(outcome, outputs=tuple(map(self._file, outcome.outputs)))
         return outcome

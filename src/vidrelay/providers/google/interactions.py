@@ -21,7 +21,7 @@ from vidrelay.providers.uniform import (
     whole,
     with_extra,
 )
-from vidrelay.providers.verdicts import Standing, failed
+from vidrelay.providers.verdicts import Meaning, Standing, failed
 
 RATIOS = ("16:9", "9:16")
 RESOLUTIONS = ("360p", "720p", "1080p", "4k")
@@ -77,7 +77,7 @@ def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
     standing = words.STATES.read(text_of(data, "status"))
     match standing:
         case Standing.DONE:
-            return _done(data)
+            return _done(data, secret=secret)
         case Standing.FAILED | Standing.CANCELLED:
             return ended(data, standing, secret=secret)
         case _:
@@ -108,8 +108,9 @@ def _image(picture: Picture) -> Any:
     return {"type": "image", "uri": picture} if isinstance(picture, str) else picture
 
 
-def _done(data: dict[str, Any]) -> PollOutcome:
-    videos = [one for one in _contents(data) if text_of(one, "type") == "video"]
+def _done(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
+    contents = _contents(data)
+    videos = [one for one in contents if text_of(one, "type") == "video"]
     uris = [uri for uri in (text_of(one, "uri") for one in videos) if uri]
     if uris:
         ended_at = time_of(data, "updated")
@@ -122,6 +123,9 @@ def _done(data: dict[str, Any]) -> PollOutcome:
             f"from there. It was made and paid for: read it at Google as interaction {told_id}, or import it later."
         )
         return Failed(problem=Problem(code="remote_failed", title="The clip came without an address", detail=detail))
+    words_alone = " ".join(text_of(one, "text") or "" for one in contents).strip()
+    if words_alone:
+        return failed(Meaning.REJECTED, told(f"it made no clip, and says: {words_alone}", secret=secret))
     return Trouble(detail="the provider says that it is done, and names no file")
 
 

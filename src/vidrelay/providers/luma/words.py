@@ -43,6 +43,7 @@ STATES = StatusWords(
 )
 
 _NO_CREDITS = re.compile(r"(insufficient|not enough|out of|no|lack of)\b.{0,40}\b(credit|balance|fund)", re.IGNORECASE)
+_TOO_MANY = re.compile(r"concurren|in progress|running", re.IGNORECASE)
 _POLICY = re.compile(r"moderat|policy|policies", re.IGNORECASE)
 
 
@@ -55,12 +56,15 @@ def meaning_of_failure(reason: str) -> Meaning:
 
 def error(reply: HttpReply, *, key: str | None) -> Said:
     """
-    Read `{"detail"}`: there are no codes, so a lack of credits and a refusal by policy are known by their text alone.
+    Read `{"detail"}`: there are no codes, so a lack of credits, a refusal by policy and too many jobs are known by
+    their text alone.
     """
     detail = _detail(read_object(reply) or {})
     read = said(reply, {}, code=None, detail=None if detail is None else told(detail, secret=key))
-    if detail is None or not 400 <= reply.status < 500 or reply.status == 429:
+    if detail is None or not 400 <= reply.status < 500:
         return read
+    if read.meaning is Meaning.RATE:
+        return replace(read, meaning=Meaning.WINDOW) if _TOO_MANY.search(detail) else read
     if _NO_CREDITS.search(detail):
         return replace(read, meaning=Meaning.BALANCE)
     if read.meaning is Meaning.REJECTED and _POLICY.search(detail):

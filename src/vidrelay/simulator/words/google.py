@@ -230,7 +230,7 @@ def _operation(job: Job) -> dict[str, Any]:
     told: dict[str, Any] = {"name": job.id, "metadata": {"@type": "type.googleapis.com/x"}}
     if job.unended:
         return told
-    if job.state is JobState.FAILED and job.why != "moderation_blocked":
+    if job.state is not JobState.DONE and job.why != "moderation_blocked":
         status = _status_of(job)
         error = {"code": _STATUSES[status][1], "message": "The video could not be made."}
         return {**told, "done": True, "error": error}

@@ -16,6 +16,7 @@ _STATES = {
     JobState.WORKING: "dreaming",
     JobState.DONE: "completed",
     JobState.FAILED: "failed",
+    JobState.STOPPED: "failed",
 }
 _REASONS = {
     "moderation_blocked": "The prompt was refused by moderation.",
@@ -101,8 +102,9 @@ class LumaWords(Words):
         return Answer(status=201, data=self._generation(job, call), job=job)
 
     def _generation(self, job: Job, call: Call) -> dict[str, Any]:
-        done, failed = job.state is JobState.DONE, job.state is JobState.FAILED
-        reason = _REASONS.get(job.why or "", job.why) if failed else None
+        done, failed = job.state is JobState.DONE, job.state in (JobState.FAILED, JobState.STOPPED)
+        why = job.why or "generation_failed"
+        reason = _REASONS.get(why, why) if failed else None
         image = f"http://{call.host}/cover.jpg"
         return {
             "id": job.id,
