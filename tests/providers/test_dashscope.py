@@ -97,6 +97,7 @@ class TestDashScope(AdapterContract):
                 data={"code": "Throttling.RateQuota", "message": "slow down", "request_id": "r-4"},
                 outcome=Refused,
             ),
+            Sample(of="submit", data={"code": "Arrearage", "message": "pay", "output": {}}, outcome=Refused),
             Sample(of="submit", data={"code": "Odd", "message": "what", "request_id": "r-4"}, outcome=Unknown),
         ),
     )

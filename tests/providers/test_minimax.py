@@ -256,3 +256,33 @@ class TestMiniMaxV2(AdapterContract):
         outcome = converse(it.adapter.submit(it.task(**self.sheet.fields)), reply(error))[1]
         assert isinstance(outcome, Refused)
         assert outcome.reason == "rate"
+
+    async def test_an_upload_that_is_refused(self) -> None:
+        """For good, for now, or by an answer that names no file; errors of both generations are read there."""
+        it = self.sheet.rehearse()
+        picture = {"$asset": PICTURE.id, "mediaType": "image/png"}
+        for fault, outcome in (("rate", Refused), ("auth", Refused), ("error=503", Trouble), ("code=400", Failed)):
+            it.arm(f"upload-{fault}")
+            assert isinstance(await it.run(it.adapter.upload(picture)), outcome), fault
+        for data, outcome in (
+            ({"base_resp": {"status_code": 2013, "status_msg": "invalid params"}}, Failed),
+            ({"base_resp": {"status_code": 1004, "status_msg": "no"}}, Refused),
+            ({"file": {}, "base_resp": FINE}, Trouble),
+        ):
+            assert isinstance(converse(it.adapter.upload(picture), reply(data))[1], outcome), data
+
+    async def test_a_list_of_several_pages(self) -> None:
+        """It is read to its end, or to the fifth page, and then nothing is claimed of what was not seen."""
+        it = self.sheet.rehearse()
+        task = it.task(**self.sheet.fields)
+        now = it.clock.now()
+        search = Search(sent_at=now, lost_at=now, elapsed=700.0, lost_ago=700.0, owned=frozenset())
+        made = int(now.timestamp())
+        row = {"id": "t-9", "status": "running", "created_at": made, "prompt": task.request.prompt}
+        others = [{"id": f"o-{number}", "created_at": made - 9000} for number in range(99)]
+        requests, outcome = converse(it.adapter.find(task, search), reply({"tasks": [row, *others]}), repeat=True)
+        assert [request.url.partition("page_num=")[2][0] for request in requests] == ["1", "2", "3", "4", "5"]
+        assert isinstance(outcome, Undecided)
+        last = reply({"tasks": others[:3]})
+        outcome = converse(it.adapter.find(task, search), reply({"tasks": [row, *others]}), last)[1]
+        assert isinstance(outcome, Found)

@@ -258,7 +258,9 @@ def _output(reply: HttpReply) -> dict[str, Any] | None:
     """
     data = read_object(reply) or {}
     output = data.get("output")
-    return output if isinstance(output, dict) and 200 <= reply.status < 300 else None
+    if not isinstance(output, dict) or not 200 <= reply.status < 300:
+        return None
+    return None if text_of(data, "code") and "task_status" not in output else output
 
 
 def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
