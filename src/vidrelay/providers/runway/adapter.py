@@ -1,0 +1,185 @@
+"""
+Toward Runway (fills port Adapter).
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.ports import (
+    CancelResult,
+    Checked,
+    CheckOutcome,
+    Conversation,
+    Dedupe,
+    NotThere,
+    PictureRule,
+    PollOutcome,
+    Prepared,
+    Refused,
+    SubmitOutcome,
+    Traits,
+    Trouble,
+    Unknown,
+)
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.runway import words
+from vidrelay.providers.runway.parameters import CALL, TEXT, prepared
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+
+UNLIMITED = 100
+"""What a limit of null is taken for: so many at once are as good as any number."""
+
+
+class RunwayAdapter(JsonAdapter):
+    """
+    One account at Runway.
+    """
+
+    def __init__(self, settings: AdapterSettings) -> None:
+        super().__init__(settings, base_url=words.HOST)
+        self.traits = Traits(
+            dedupe=Dedupe.NONE,
+            can_cancel=True,
+            poll_floor=5.0,
+            longest_run=timedelta(hours=1),
+            hosts=words.HOSTS,
+            prompts=frozenset({"promptText", "negativePrompt"}),
+            pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
+            can_check=True,
+        )
+
+    def authorization(self) -> dict[str, str]:
+        """
+        The bearer, and the version that every call must name.
+        """
+        return {**super().authorization(), **words.VERSION}
+
+    def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
+        """
+        Say the request in Runway's words.
+
+        Raises:
+            InvalidRequest: The model cannot do it; names the field and what it accepts.
+        """
+        return prepared(request, assets)
+
+    def submit(self, task: Task) -> Conversation[SubmitOutcome]:
+        """
+        One POST; its answer is an id and says nothing of the status.
+        """
+        body = filled(task.parameters, data_uri)
+        call = body.pop(CALL, TEXT)
+        reply = yield self.post(f"/v1/{call}", body, creates=True)
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_create(words.error(reply, key=self.key))
+        remote_id = None if data is None else text_of(data, "id")
+        if remote_id is None or not self.valid_id(remote_id):
+            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        return Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
+
+    def poll(self, task: Task) -> Conversation[PollOutcome]:
+        """
+        One GET.
+        """
+        remote_id = task.remote_id or ""
+        if not self.valid_id(remote_id):
+            return NotThere(detail="its id is none of this provider's")
+        reply = yield self.get(f"/v1/tasks/{remote_id}")
+        data = read_object(reply)
+        if not 200 <= reply.status < 300:
+            return of_poll(words.error(reply, key=self.key))
+        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+
+    def cancel(self, task: Task) -> Conversation[CancelResult]:
+        """
+        One DELETE, which erases what has ended: so it is asked first, and only what waits or runs is deleted.
+        """
+        seen = yield from self.poll(task)
+        match seen:
+            case StillRunning(remote_state=None):
+                return Trouble(detail="the provider does not say in words that are known whether it still runs")
+            case StillRunning():
+                pass
+            case Failed(problem=problem) if problem.code == "remote_cancelled":
+                return Cancelled(outcome=CancelOutcome.STOPPED)
+            case Ready() | Failed():
+                return CancelTooLate()
+            case NotThere(detail=detail):
+                return Trouble(detail=detail)
+            case Refused() | Trouble():
+                return seen
+        reply = yield self.call("DELETE", f"/v1/tasks/{task.remote_id}")
+        error = words.error(reply, key=self.key)
+        if 200 <= reply.status < 300 or (reply.status == 404 and error.readable):
+            return Cancelled(outcome=CancelOutcome.STOPPED)
+        return of_call(error)
+
+    def limits(self) -> Conversation[Mapping[str, int] | None]:
+        """
+        How many of each model may run at once.
+        """
+        reply = yield self.get("/v1/organization")
+        tier = (read_object(reply) or {}).get("tier")
+        models = tier.get("models") if isinstance(tier, dict) else None
+        if not isinstance(models, dict) or not 200 <= reply.status < 300:
+            return None
+        told_of = {name: _places(one) for name, one in models.items() if isinstance(one, dict)}
+        return {name: places for name, places in told_of.items() if places is not None} or None
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        Ask for the credits.
+        """
+        reply = yield self.get("/v1/organization")
+        data = read_object(reply)
+        if data is None or not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        left = number_of(data, "creditBalance")
+        return Checked(detail="" if left is None else f"{left:g} credits left")
+
+    def _seen(self, data: Mapping[str, Any]) -> StillRunning | Ready | Failed | Trouble:
+        times = RemoteTimes(created_at=time_of(data, "createdAt"))
+        standing = words.STATES.read(text_of(data, "status"))
+        match standing:
+            case Standing.DONE:
+                listed = data.get("output")
+                urls = [one for one in listed if isinstance(one, str) and one] if isinstance(listed, list) else []
+                if not urls:
+                    return Trouble(detail="the provider says that it is done, and names no file")
+                return Ready(outputs=tuple(RemoteFile(url=url) for url in urls), times=times)
+            case Standing.FAILED:
+                code = text_of(data, "failureCode")
+                detail = ": ".join(one for one in (code, text_of(data, "failure")) if one)
+                return failed(words.failure(code), told(detail or "it says failed and no more", secret=self.key))
+            case Standing.CANCELLED:
+                return failed(standing.meaning, "it was cancelled")
+            case _:
+                progress = number_of(data, "progress")
+                return StillRunning(
+                    remote_state=standing.remote_state,
+                    progress=progress if progress is not None and 0 <= progress <= 1 else None,
+                    times=times,
+                )
+
+
+def make(settings: AdapterSettings) -> RunwayAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL is none.
+    """
+    return RunwayAdapter(settings)
+
+
+def _places(model: Mapping[str, Any]) -> int | None:
+    if "maxConcurrentGenerations" in model and model["maxConcurrentGenerations"] is None:
+        return UNLIMITED
+    places = number_of(model, "maxConcurrentGenerations")
+    return int(places) if places is not None and places >= 1 else None
