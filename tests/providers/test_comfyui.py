@@ -3,9 +3,11 @@ ComfyUI, held against its fact sheet and the pretend server in its words.
 """
 
 import json
+import re
 from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -123,6 +125,21 @@ def sent(it: Rehearsal, task: Task) -> dict[str, Any]:
 
 
 # The graph
+
+
+def test_the_graphs_of_the_how_to_are_taken() -> None:
+    """Each JSON block of the page, as a whole request or as the graph of one."""
+    page = (Path(__file__).parents[2] / "docs/howto/use-comfyui.md").read_text(encoding="utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    assert len(blocks) == 2
+    it = TestComfyUi.sheet.rehearse()
+    request, graph = blocks
+    task = of(it, request["prompt"], duration=request["duration"], seed=request["seed"], extra=request["extra"])
+    made = sent(it, task)["prompt"]
+    assert made["2"]["inputs"]["text"] == "a paper boat in rain, film grain"
+    assert (made["4"]["inputs"]["length"], made["5"]["inputs"]["seed"]) == (48, 7)
+    made = sent(it, of(it, duration=2, extra={"graph": graph}))["prompt"]
+    assert made["1"]["inputs"] == {"width": 64, "height": 48, "batch_size": 16, "color": 255}
 
 
 def test_each_mark_gets_its_value() -> None:

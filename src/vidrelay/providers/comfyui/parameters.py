@@ -2,7 +2,6 @@
 Says a uniform request as a graph and the values for its marks, and writes the two as the body of a create call.
 """
 
-import re
 import uuid
 from collections.abc import Mapping
 from fractions import Fraction
@@ -13,16 +12,13 @@ from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark
+from vidrelay.providers.sizes import pixel_size
 from vidrelay.providers.uniform import REFERENCE, only, whole, with_extra
 
 MAX_SEED = 2**64 - 1
 TAG = "vidrelay"
 """The name under `extra_data` that our id stands under, and what our files' names begin with."""
 
-_PIXELS = re.compile(r"([1-9][0-9]{1,4})\s*[xX×*]\s*([1-9][0-9]{1,4})")
-_LINES = re.compile(r"([1-9][0-9]{1,3})p", re.IGNORECASE)
-_NAMED_LINES = {"2k": 1440, "4k": 2160}
-_RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
 _STEP = 16
 """Video models want edges that are multiples of it."""
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
@@ -159,44 +155,12 @@ def _must_have(mark: Mark, values: Mapping[str, Any]) -> None:
 
 
 def _size(request: Request, names: set[str]) -> dict[str, int]:
-    """
-    Width and height in pixels: `720p` is the shorter edge. One of the two alone takes 720p or 16:9 for the other.
-    """
-    if request.aspect_ratio is None and request.resolution is None:
+    size = pixel_size(request.aspect_ratio, request.resolution, step=_STEP, slack=Fraction(5, 100))
+    if size is None:
         return {}
     if not {"width", "height"} <= names:
         raise _no_place("resolution" if request.resolution is not None else "aspectRatio", {"width", "height"})
-    ratio = Fraction(16, 9) if request.aspect_ratio is None else _ratio(request.aspect_ratio)
-    pixels = _PIXELS.fullmatch((request.resolution or "").strip())
-    if pixels:
-        width, height = int(pixels[1]), int(pixels[2])
-        if request.aspect_ratio is not None and abs(Fraction(width, height) / ratio - 1) > Fraction(5, 100):
-            raise InvalidRequest(
-                f"aspectRatio {request.aspect_ratio} does not fit {width}x{height}.", field="aspectRatio"
-            )
-        return {"width": width, "height": height}
-    shorter = _lines(request.resolution)
-    longer = _STEP * max(1, round(shorter * max(ratio, 1 / ratio) / _STEP))
-    return {"width": longer, "height": shorter} if ratio >= 1 else {"width": shorter, "height": longer}
-
-
-def _ratio(text: str) -> Fraction:
-    found = _RATIO.fullmatch(text.strip())
-    ratio = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
-    if not Fraction(1, 10) <= ratio <= 10:
-        raise InvalidRequest(f'aspectRatio must be like "16:9", at most 10:1, not {text!r}.', field="aspectRatio")
-    return ratio
-
-
-def _lines(resolution: str | None) -> int:
-    text = (resolution or "720p").strip().lower()
-    found = _LINES.fullmatch(text)
-    edge = int(found[1]) if found else _NAMED_LINES.get(text, 0)
-    if edge < _STEP:
-        raise InvalidRequest(
-            f'resolution must be like "720p", "4k" or "1280x720", not {resolution!r}.', field="resolution"
-        )
-    return edge
+    return {"width": size[0], "height": size[1]}
 
 
 def _pictures(request: Request, assets: Mapping[str, Asset], names: set[str]) -> dict[str, Any]:

@@ -3,9 +3,7 @@ Says a uniform request in the OpenAI Videos words, and writes those words as a b
 """
 
 import json
-import re
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, TypeGuard
 
 from vidrelay.core.errors import InvalidRequest
@@ -13,11 +11,8 @@ from vidrelay.core.messages import Form, FormFile
 from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
 from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
+from vidrelay.providers.sizes import pixel_size
 
-_PIXELS = re.compile(r"([1-9][0-9]{1,4})\s*[xX×*]\s*([1-9][0-9]{1,4})")
-_LINES = re.compile(r"([1-9][0-9]{1,3})p", re.IGNORECASE)
-_NAMED_LINES = {"2k": 1440, "4k": 2160}
-_RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _ROLES = {None, "reference", "first_frame"}
 _MAX_PROMPT = 32_000
@@ -43,9 +38,9 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
         parameters["model"] = request.model_version
     if request.duration is not None:
         parameters["seconds"] = _seconds(request.duration, dialect)
-    size = _size(request.aspect_ratio, request.resolution)
+    size = pixel_size(request.aspect_ratio, request.resolution)
     if size is not None:
-        parameters["size"] = size
+        parameters["size"] = "{}x{}".format(*size)
     for name, field, value in (
         ("seed", "seed", request.seed),
         ("negative_prompt", "negativePrompt", request.negative_prompt),
@@ -116,45 +111,6 @@ def _seconds(duration: float, dialect: Dialect) -> str:
     if dialect in (Dialect.OPENAI, Dialect.VLLM_OMNI):
         raise InvalidRequest(f"duration must be whole seconds in the dialect {dialect}.", field="duration")
     return repr(float(duration))
-
-
-def _size(aspect_ratio: str | None, resolution: str | None) -> str | None:
-    """
-    Width and height in pixels: `720p` is the shorter edge. One of the two alone takes 720p or 16:9 for the other.
-    """
-    if aspect_ratio is None and resolution is None:
-        return None
-    ratio = None if aspect_ratio is None else _ratio(aspect_ratio)
-    pixels = _PIXELS.fullmatch((resolution or "").strip())
-    if pixels:
-        width, height = int(pixels[1]), int(pixels[2])
-        if ratio is not None and abs(Fraction(width, height) / ratio - 1) > Fraction(2, 100):
-            raise InvalidRequest(f"aspectRatio {aspect_ratio} does not fit {width}x{height}.", field="aspectRatio")
-        return f"{width}x{height}"
-    edge, ratio = _lines(resolution), ratio or Fraction(16, 9)
-    longer = 2 * round(edge * max(ratio, 1 / ratio) / 2)
-    return f"{longer}x{edge}" if ratio >= 1 else f"{edge}x{longer}"
-
-
-def _ratio(text: str) -> Fraction:
-    found = _RATIO.fullmatch(text.strip())
-    ratio = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
-    if not Fraction(1, 10) <= ratio <= 10:
-        raise InvalidRequest(f'aspectRatio must be like "16:9", at most 10:1, not {text!r}.', field="aspectRatio")
-    return ratio
-
-
-def _lines(resolution: str | None) -> int:
-    if resolution is None:
-        return 720
-    text = resolution.strip().lower()
-    found = _LINES.fullmatch(text)
-    edge = int(found[1]) if found else _NAMED_LINES.get(text, 0)
-    if edge < 16:
-        raise InvalidRequest(
-            f'resolution must be like "720p", "4k" or "1280x720", not {resolution!r}.', field="resolution"
-        )
-    return 2 * round(edge / 2)
 
 
 def _references(references: tuple[Reference, ...], assets: Mapping[str, Asset], dialect: Dialect) -> dict[str, Any]:
