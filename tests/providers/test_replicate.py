@@ -10,8 +10,18 @@ from typing import Any
 import pytest
 
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Absent, Accepted, Answered, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Refused, Undecided
+from vidrelay.core.lifecycle import (
+    Absent,
+    Accepted,
+    Answered,
+    Cancelled,
+    CancelTooLate,
+    Failed,
+    Found,
+    Ready,
+    StillRunning,
+)
+from vidrelay.core.ports import Refused, Trouble, Undecided
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.replicate.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -249,6 +259,43 @@ async def test_a_lost_create_is_found_behind_many_others() -> None:
     assert found.remote_id == made.remote_id
     queries = [request.url.partition("?")[2].partition("=")[0] for request in it.requests[asked:]]
     assert queries == ["", "created_after", "cursor"]
+
+
+async def test_the_list_is_read_no_further_back_than_the_oldest_task() -> None:
+    """By the provider's own clock, and on to the next page where there are many."""
+    it = TestReplicate.sheet.rehearse()
+    await it.submitted(it.task("of yesterday", **FIELDS))
+    await it.clock.advance(86400)
+    tasks = []
+    for number in range(102):
+        made = await it.run(it.adapter.submit(task := it.task(str(number), **FIELDS)))
+        assert isinstance(made, Accepted)
+        tasks.append(replace(task, remote_id=made.remote_id, remote_times=made.times))
+    asked = len(it.requests)
+    told = await it.run(it.adapter.poll_many(tasks))
+    assert isinstance(told, dict)
+    assert set(told) == {task.id for task in tasks}
+    first, second = (request.url.partition("?")[2] for request in it.requests[asked:])
+    assert first.startswith("created_after=2")
+    assert second.startswith("cursor=")
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("canceled", Cancelled),
+        ("aborted", Cancelled),
+        ("succeeded", CancelTooLate),
+        ("failed", CancelTooLate),
+        ("processing", Trouble),
+        ("pondering", Trouble),
+    ],
+)
+def test_a_cancel_is_believed_by_the_word_it_is_answered_with(status: str, outcome: type) -> None:
+    """What is told to stop and still runs is asked to once more."""
+    it = TestReplicate.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id="gm3qorz")
+    assert isinstance(converse(it.adapter.cancel(task), reply({**STARTING, "status": status}))[1], outcome)
 
 
 async def test_an_erased_clip_is_told_as_expired() -> None:
