@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
 from vidrelay.core.ports import Refused, Trouble
 from vidrelay.core.task import CancelOutcome, Reference
@@ -239,6 +240,28 @@ def test_extra_reaches_the_instance_and_the_parameters():
     assert parameters["parameters"] == {"durationSeconds": 8, "personGeneration": "allow_all"}
     with pytest.raises(InvalidRequest):
         it.task(extra={"instances": [{"prompt": "another"}]})
+
+
+@pytest.mark.parametrize("sheet", [TestVeo.sheet, TestOmni.sheet], ids=["veo", "omni"])
+def test_two_spellings_of_a_prompt_are_one_request(sheet):
+    """The prompt counts as typed text deep in the parameters too; another model is another request."""
+
+    def counted(prompt, **fields):
+        it = sheet.rehearse()
+        traits, task = it.adapter.traits, it.task(prompt, **{**sheet.fields, **fields})
+        return fingerprint(
+            account="a",
+            provider="google",
+            parameters=task.parameters,
+            pictures={},
+            irrelevant=traits.irrelevant,
+            prompts=traits.prompts,
+        )
+
+    assert counted(" a  paper boat ") == counted("a paper boat")
+    assert counted("a paper boat") != counted("a paper ship")
+    assert counted("a boat") != counted("a boat", model_version=f"{sheet.fields['model_version']}-b")
+    assert counted("a boat", extra={"labels": {"a": "b"}}) == counted("a boat")
 
 
 @pytest.mark.parametrize(

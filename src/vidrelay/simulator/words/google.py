@@ -4,6 +4,7 @@ Google's words: `/v1beta/models/{model}:predictLongRunning` (Veo) and `/v1beta/i
 
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
@@ -69,8 +70,10 @@ _REASON = "The video was not made because its prompt goes against the usage guid
 
 class GoogleWords(Words):
     """
-    Operations and interactions of one key side by side.
+    Operations and interactions of one key side by side. Files are kept for two days.
     """
+
+    DEFAULTS = MappingProxyType({"keep_seconds": 172_800.0})
 
     def route(self, asked: Asked) -> Route | None:
         """

@@ -4,6 +4,7 @@ The words of Luma's Agents API: `/v1/generations`.
 
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState, Turned
@@ -33,9 +34,10 @@ _MEDIA = ("url", "data", "generation_id", "file_id")
 
 class LumaAgentsWords(Words):
     """
-    Errors are `{"detail"}` and a status, so the code of an armed refusal is that status.
+    Errors are `{"detail"}` and a status, so the code of an armed refusal is that status. Addresses live for an hour.
     """
 
+    DEFAULTS = MappingProxyType({"url_seconds": 3600.0})
     STATUS_AT = ("state",)
 
     def route(self, asked: Asked) -> Route | None:

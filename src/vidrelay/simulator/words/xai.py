@@ -3,6 +3,7 @@ xAI's words: `/v1/videos`.
 """
 
 import re
+from types import MappingProxyType
 from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
@@ -25,9 +26,10 @@ _RATIOS = {"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}
 
 class XaiWords(Words):
     """
-    No code of errors is documented, so the code of an armed refusal is its status.
+    No code of errors is documented, so the code of an armed refusal is its status. Addresses live for a day.
     """
 
+    DEFAULTS = MappingProxyType({"url_seconds": 86_400.0})
     ID_AT = ("request_id",)
 
     def route(self, asked: Asked) -> Route | None:
