@@ -9,7 +9,7 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.ark import words
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, Picture, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, Picture, apart, one_of, only, pictures, whole, with_extra
 
 
 def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prepared:
@@ -25,7 +25,8 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prep
         raise InvalidRequest(
             "BytePlus needs to be told the model or endpoint, as its console shows it.", field="modelVersion"
         )
-    body: dict[str, Any] = {"model": model, "content": _content(request, assets)}
+    more, extra = apart(request.extra, "content")
+    body: dict[str, Any] = {"model": model, "content": [*_content(request, assets), *more]}
     if request.duration is not None:
         low, high = next((span for name, span in words.DURATIONS.items() if name in model), words.ANY_DURATION)
         body["duration"] = whole(request.duration, low, high, field="duration")
@@ -37,28 +38,22 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prep
         if any(name in model for name in words.UNSEEDED):
             raise InvalidRequest(f"{model} has no seed; Seedance 1.x has.", field="seed")
         body["seed"] = whole(request.seed, 0, words.MAX_SEED, field="seed")
-    extra = {name: value for name, value in request.extra.items() if name != "content"}
     return Prepared(model=model, parameters=with_extra(body, extra), seconds=body.get("duration"))
 
 
 def _content(request: Request, assets: Mapping[str, Asset]) -> list[Any]:
     """
-    The prompt, the pictures by their roles, and then what `extra.content` adds: video and audio, say.
+    The prompt, and the pictures by their roles. Video and audio come after them, out of `extra.content`.
     """
     given = pictures(request, assets, who="Ark", roles=(FIRST, LAST, REFERENCE), max_others=words.MAX_REFERENCES)
     sizes = [assets[one.asset].size_bytes for one in request.references if one.asset is not None]
     if sum(sizes) * 4 // 3 > words.BODY_BYTES:
         raise InvalidRequest("The pictures together are more than the 64 MB that Ark takes.", field="references")
-    more = request.extra.get("content", [])
-    if not isinstance(more, list):
-        raise InvalidRequest("extra.content must be a list, as Ark's own is.", field="extra.content")
-    with_extra({}, {"content": more})  # refuses pictures in it
     frames = ((given.first, "first_frame"), (given.last, "last_frame"))
     return [
         {"type": "text", "text": request.prompt},
         *(_picture(picture, role) for picture, role in frames if picture is not None),
         *(_picture(picture, "reference_image") for picture in given.others),
-        *more,
     ]
 
 
