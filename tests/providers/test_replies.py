@@ -9,7 +9,16 @@ import tracemalloc
 import pytest
 
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply
-from vidrelay.providers.replies import MAX_DEPTH, MAX_PIECES, read_object
+from vidrelay.providers.replies import (
+    MAX_DEPTH,
+    MAX_PIECES,
+    answered,
+    object_of,
+    read_object,
+    reason,
+    rows_of,
+    texts_of,
+)
 
 
 def reply(body: bytes) -> HttpReply:
@@ -78,3 +87,32 @@ def test_a_reply_may_be_nested_64_deep(depth: int, is_read: bool) -> None:
     """
     nested = b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
     assert (read_object(reply(nested)) is not None) is is_read
+
+
+def test_only_what_went_through_is_answered() -> None:
+    """
+    An error's object is none, and neither is a page.
+    """
+    assert answered(HttpReply(status=201, body=b'{"a": 1}')) == {"a": 1}
+    assert answered(HttpReply(status=302, body=b'{"a": 1}')) is None
+    assert answered(HttpReply(status=200, body=b"<html>")) is None
+
+
+def test_what_is_not_as_told_is_left_out() -> None:
+    """
+    Rows that are no objects, texts that are none, an object that is a list.
+    """
+    data = {"none": {}, "rows": [{"id": 1}, 2, None], "texts": ["a", "", 3], "object": {"a": 1}}
+    assert rows_of(data, "none", "rows") == [{"id": 1}]
+    assert rows_of(data, "none", "nowhere") is None
+    assert texts_of(data, "texts") == ["a"]
+    assert texts_of(data, "object") == []
+    assert (object_of(data, "object"), object_of(data, "rows")) == ({"a": 1}, {})
+
+
+def test_a_reason_is_always_given() -> None:
+    """
+    In the provider's words where it has some, without the key; else by its status word.
+    """
+    assert reason("bad", None, "the key k1 is wrong", secret="k1") == "bad: the key [key] is wrong"
+    assert reason(None, "", word="cancelled", secret=None) == "it says cancelled and no more"

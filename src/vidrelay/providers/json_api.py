@@ -58,6 +58,12 @@ class BaseAdapter:
         """
         return ID.fullmatch(remote_id) is not None and remote_id not in (".", "..")
 
+    def usable(self, remote_id: str | None) -> str | None:
+        """
+        The id, if it may be one; else None.
+        """
+        return remote_id if remote_id is not None and self.valid_id(remote_id) else None
+
     def limits(self) -> Conversation[Mapping[str, int] | None]:
         """
         Not told; nothing is sent.

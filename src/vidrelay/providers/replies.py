@@ -41,6 +41,13 @@ def read_object(reply: HttpReply) -> dict[str, Any] | None:
     return data if isinstance(data, dict) and _is_shallow(data) else None
 
 
+def answered(reply: HttpReply) -> dict[str, Any] | None:
+    """
+    What a call that went through (2xx) was answered with; None for an error, and for what cannot be read.
+    """
+    return read_object(reply) if 200 <= reply.status < 300 else None
+
+
 def _grows(body: bytes) -> bool:
     """
     Whether far more would be made of it than its bytes: an empty list is two of them on the wire and a hundred here,
@@ -77,6 +84,30 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
     """
     value = data.get(name)
     return value if isinstance(value, str) else None
+
+
+def texts_of(data: Mapping[str, Any], name: str) -> list[str]:
+    """
+    The texts of the list under that name that are not empty; none where there is no list.
+    """
+    listed = data.get(name)
+    return [one for one in listed if isinstance(one, str) and one] if isinstance(listed, list) else []
+
+
+def object_of(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """
+    The object under that name; an empty one where there is none.
+    """
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def rows_of(data: Mapping[str, Any], *names: str) -> list[dict[str, Any]] | None:
+    """
+    The objects of the list under the first of these names that has one; None where none has.
+    """
+    listed = next((data[name] for name in names if isinstance(data.get(name), list)), None)
+    return None if listed is None else [one for one in listed if isinstance(one, dict)]
 
 
 def number_of(data: Mapping[str, Any], name: str) -> float | None:
@@ -122,6 +153,13 @@ def told(text: str, *, secret: str | None) -> str:
     # Cut before escaping, so that no escape is cut in two.
     short = text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…"
     return "".join(_shown(letter) for letter in short)
+
+
+def reason(*parts: str | None, word: str = "failed", secret: str | None) -> str:
+    """
+    Why a job ended, of what the provider says (code, text), fit to be shown; where that is nothing, its status `word`.
+    """
+    return told(": ".join(one for one in parts if one) or f"it says {word} and no more", secret=secret)
 
 
 def _shown(letter: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.hosts import web_address_fault
-from vidrelay.core.messages import Inline
+from vidrelay.core.messages import FormFile, Inline
 from vidrelay.core.ports import asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Request
 
@@ -95,6 +95,13 @@ class Pictures:
     last: Picture | None = None
     others: tuple[Picture, ...] = field(default=())
 
+    @property
+    def frames(self) -> tuple[Picture, ...]:
+        """
+        The frames that there are, in their order.
+        """
+        return tuple(one for one in (self.first, self.last) if one is not None)
+
     def __bool__(self) -> bool:
         """
         Whether there is any.
@@ -111,6 +118,8 @@ def pictures(
     max_others: int = 0,
     addresses: bool = True,
     files: bool = True,
+    last_alone: bool = True,
+    mixed: bool = True,
 ) -> Pictures:
     """
     Sort the references by role. One without a role is the first frame if it is the only one, else a reference.
@@ -123,9 +132,12 @@ def pictures(
         max_others: How many of role `reference` it takes.
         addresses: Whether it fetches a picture from an address.
         files: Whether a picture's bytes can be given to it.
+        last_alone: Whether it takes a last frame without a first one.
+        mixed: Whether it takes frames and references together.
 
     Raises:
-        InvalidRequest: A role or a kind that it does not take, two first or last frames, too many references.
+        InvalidRequest: A role or a kind that it does not take, two first or last frames, too many references, or
+            pictures that it does not take together.
     """
     sorted_: dict[str, list[Picture]] = {FIRST: [], LAST: [], REFERENCE: []}
     for number, one in enumerate(request.references):
@@ -147,7 +159,12 @@ def pictures(
         if len(sorted_[role]) > limit:
             raise InvalidRequest(f"{who} takes at most {limit} of role {role}.", field="references")
     first, last = (next(iter(sorted_[role]), None) for role in (FIRST, LAST))
-    return Pictures(first=first, last=last, others=tuple(sorted_[REFERENCE]))
+    given = Pictures(first=first, last=last, others=tuple(sorted_[REFERENCE]))
+    if given.others and given.frames and not mixed:
+        raise InvalidRequest(f"{who} takes frames or references, not both.", field="references")
+    if given.last is not None and given.first is None and not last_alone:
+        raise InvalidRequest(f"{who} takes a last frame only with a first one.", field="references")
+    return given
 
 
 def measured(
@@ -283,3 +300,11 @@ def bare(picture: Mapping[str, str]) -> Inline:
     A picture as base64 alone.
     """
     return Inline(asset=picture["$asset"])
+
+
+def form_file(picture: Mapping[str, str], *, name: str) -> FormFile:
+    """
+    A picture as the file of that name in a form, for an upload.
+    """
+    kind = picture.get("mediaType", "image/png")
+    return FormFile(name=name, asset=picture["$asset"], filename=f"picture.{kind.rpartition('/')[2]}", media_type=kind)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vidrelay.core.lifecycle import Failed
+from vidrelay.core.lifecycle import Cancelled, CancelTooLate, Failed, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import NotThere, Refused, Scope, Trouble, Unknown
-from vidrelay.core.task import BlockReason, Problem, RemoteState
-from vidrelay.providers.replies import wait_of
+from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Scope, Trouble, Unknown
+from vidrelay.core.task import BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, RemoteTimes
+from vidrelay.providers.replies import told, wait_of
 
 logger = logging.getLogger(__name__)
 
@@ -65,16 +65,23 @@ class Said:
     readable: bool = True
 
 
-def said(reply: HttpReply, codes: Codes, *, code: str | None, detail: str | None) -> Said:
+def said(reply: HttpReply, codes: Codes, *, code: str | None, detail: str | None, secret: str | None = None) -> Said:
     """
-    Read an error: by its code first, by the status where that is not known. `detail` None: nothing could be read.
+    Read an error: by its code first, by the status where that is not known.
+
+    Args:
+        reply: The answer.
+        codes: The provider's codes.
+        code: Its code, or None.
+        detail: Its text, or None where nothing could be read.
+        secret: What must not be shown of them: the account's key, or None.
     """
     known = meaning_of(code, codes)
     meaning = known or BY_STATUS.get(reply.status, Meaning.AGAIN)
-    told = f"{code}: {detail}" if code and detail and code not in detail else detail or code
+    text = f"{code}: {detail}" if code and detail and code not in detail else detail or code
     return Said(
         meaning=meaning,
-        detail=told or f"the provider answered {reply.status}, and nothing that can be read",
+        detail=told(text or f"the provider answered {reply.status}, and nothing that can be read", secret=secret),
         retry_after=wait_of(reply),
         readable=known is not None or detail is not None,
     )
@@ -113,6 +120,20 @@ def of_create(error: Said) -> Failed | Refused | Unknown:
             return failed(error.meaning, error.detail)
 
 
+def without_id(reply: HttpReply) -> Unknown:
+    """
+    What becomes of a create call that seems to have gone through, whose answer has no id or one that is none.
+    """
+    return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+
+
+NOT_OURS = NotThere(detail="its id is none of this provider's")
+"""What becomes of a task whose id is none that could be asked for."""
+
+NO_FILE = Trouble(detail="the provider says that it is done, and names no file")
+"""What becomes of a job that is done and has no address: the next look at it may show one."""
+
+
 def of_poll(error: Said) -> NotThere | Refused | Trouble:
     """
     What becomes of a call that only asks, or that cancels.
@@ -132,6 +153,31 @@ def of_call(error: Said) -> Refused | Trouble:
     """
     outcome = of_poll(error)
     return Trouble(detail=outcome.detail) if isinstance(outcome, NotThere) else outcome
+
+
+def of_upload(error: Said) -> Failed | Refused | Trouble:
+    """
+    The same for a picture, which may be refused for good.
+    """
+    is_final = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
+    return failed(error.meaning, error.detail) if is_final else of_call(error)
+
+
+def of_refused_cancel(seen: PollOutcome) -> CancelResult:
+    """
+    What becomes of a cancel that was refused, by the job as it was seen right after: it runs on, or has ended.
+    """
+    if isinstance(seen, Refused | Trouble):
+        return seen
+    return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+
+
+def ready(*urls: str | None, times: RemoteTimes | None = None) -> Ready | Trouble:
+    """
+    What becomes of a job that is done, by the addresses of its files; None and empty ones are left out.
+    """
+    outputs = tuple(RemoteFile(url=url) for url in urls if url)
+    return Ready(outputs=outputs, times=times or RemoteTimes()) if outputs else NO_FILE
 
 
 def _refused(error: Said, scope: Scope = Scope.CALLS) -> Refused:

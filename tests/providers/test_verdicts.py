@@ -1,0 +1,58 @@
+"""
+What becomes of a call, by what the provider's answer is about.
+"""
+
+import pytest
+
+from vidrelay.core.lifecycle import Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.messages import HttpReply
+from vidrelay.core.ports import PollOutcome, Refused, Scope, Trouble
+from vidrelay.core.task import BlockReason, CancelOutcome
+from vidrelay.providers.verdicts import NO_FILE, NOT_OURS, Meaning, Said, of_refused_cancel, of_upload, ready, said
+
+RESTS = Refused(scope=Scope.CALLS, reason=BlockReason.AUTH, detail="the key")
+
+
+def test_an_error_never_shows_the_key() -> None:
+    """Neither in its code nor in its text, and not at any length."""
+    error = said(HttpReply(status=400), {}, code="no k1", detail="k1 " * 1000, secret="k1")
+    assert error.detail.startswith("no [key]: [key]")
+    assert "k1" not in error.detail
+    assert len(error.detail) < 600
+
+
+@pytest.mark.parametrize(
+    ("meaning", "readable", "outcome"),
+    [
+        (Meaning.REJECTED, True, Failed),
+        (Meaning.MODERATED, True, Failed),
+        (Meaning.REJECTED, False, Trouble),
+        (Meaning.AUTH, True, Refused),
+        (Meaning.MISSING, True, Trouble),
+    ],
+)
+def test_a_refused_picture(meaning: Meaning, readable: bool, outcome: type) -> None:
+    """For good where it is wrong, else the account rests or it is tried again."""
+    assert isinstance(of_upload(Said(meaning=meaning, detail="no", readable=readable)), outcome)
+
+
+@pytest.mark.parametrize(
+    ("seen", "outcome"),
+    [
+        (RESTS, RESTS),
+        (NO_FILE, NO_FILE),
+        (StillRunning(), Cancelled(outcome=CancelOutcome.UNSUPPORTED)),
+        (NOT_OURS, CancelTooLate()),
+    ],
+)
+def test_a_refused_cancel(seen: PollOutcome, outcome: object) -> None:
+    """The job runs on, or has ended, or nobody knows yet."""
+    assert of_refused_cancel(seen) == outcome
+
+
+def test_a_done_job_needs_a_file() -> None:
+    """One without an address is looked at again."""
+    made = ready(None, "", "https://x.example/1.mp4")
+    assert isinstance(made, Ready)
+    assert [one.url for one in made.outputs] == ["https://x.example/1.mp4"]
+    assert ready(None) is NO_FILE
