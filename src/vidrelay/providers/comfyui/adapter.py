@@ -146,7 +146,7 @@ class ComfyUiAdapter(JsonAdapter):
             if ours in (one.id, one.data.get(parameters.TAG)):
                 seen = reading.waiting(one)
                 return Found(remote_id=one.id, remote_state=seen.remote_state, times=seen.times)
-        reply = yield self.get(f"/history/{ours}")
+        reply = yield self.get(f"/history/{ours}", max_reply_bytes=LIST_REPLY_BYTES)
         data = read_object(reply)
         if data is None or not 200 <= reply.status < 300:
             return of_call(words.error(reply, key=self.key))
