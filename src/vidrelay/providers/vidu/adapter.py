@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES
+from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
     Checked,
@@ -16,37 +15,32 @@ from vidrelay.core.ports import (
     Conversation,
     Dedupe,
     FindOutcome,
-    NotThere,
     PictureRule,
     PollManyOutcome,
     PollOutcome,
     Prepared,
-    Refused,
     Search,
     SubmitOutcome,
     Traits,
-    Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    at_most,
-    data_uri,
-    filled,
-    one_of,
-    only,
-    pictures,
-    with_extra,
+from vidrelay.providers.replies import answered, number_of, reason, rows_of, text_of, time_of
+from vidrelay.providers.uniform import data_uri, filled
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Standing,
+    failed,
+    of_call,
+    of_create,
+    of_poll,
+    of_refused_cancel,
+    ready,
+    without_id,
 )
-from vidrelay.providers.uniform import whole as whole_number
-from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
 from vidrelay.providers.vidu import words
+from vidrelay.providers.vidu.parameters import prepare
 
 MAX_PAGES = 5
 PAGE = 100
@@ -79,35 +73,12 @@ class ViduAdapter(JsonAdapter):
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
-        Say the request in Vidu's words.
+        Say the request in Vidu's words (`parameters.prepare`).
 
         Raises:
             InvalidRequest: Vidu cannot do it; names the field and what it accepts.
         """
-        only(request, "aspectRatio", "duration", "resolution", "seed", "stylePreset", "references", who="Vidu")
-        model = request.model_version or words.DEFAULT_MODEL
-        body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, words.MAX_PROMPT)}
-        if request.duration is not None:
-            low, high = next((span for name, span in words.DURATIONS.items() if model.startswith(name)), (1, 16))
-            body["duration"] = whole_number(request.duration, low, high, field="duration")
-        if request.aspect_ratio is not None:
-            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
-        if request.resolution is not None:
-            body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
-        if request.seed is not None:
-            body["seed"] = whole_number(request.seed, 0, 2**31 - 1, field="seed")
-        if request.style_preset is not None:
-            body["style"] = one_of(request.style_preset, ("general", "anime"), field="stylePreset")
-        given = pictures(request, assets, who="Vidu", roles=(FIRST, LAST, REFERENCE), max_others=words.MAX_REFERENCES)
-        if given.others and (given.first or given.last):
-            raise InvalidRequest("Vidu takes frames or references, not both.", field="references")
-        if given.last is not None and given.first is None:
-            raise InvalidRequest("Vidu takes a last frame only with a first one.", field="references")
-        frames = [one for one in (given.first, given.last) if one is not None]
-        if frames or given.others:
-            body["images"] = [*frames, *given.others]
-        body["kind"] = _kind(len(frames), len(given.others))
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -117,12 +88,12 @@ class ViduAdapter(JsonAdapter):
         kind = body.pop("kind", words.TEXT)
         body.setdefault("payload", task.submission_key)
         reply = yield self.post(f"/{kind}", body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "task_id")
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "task_id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATES.read(text_of(data, "state"))
         if standing is Standing.FAILED:
             return self._ended(data, remote_id)
@@ -132,28 +103,21 @@ class ViduAdapter(JsonAdapter):
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/tasks/{remote_id}/creations")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
         The list, asked for these tasks alone.
         """
         ids = [task.remote_id for task in tasks if task.remote_id is not None]
-        reply = yield self.call(
-            "GET",
-            "/tasks",
-            query={"task_ids": ",".join(ids), "pager.pagesz": PAGE},
-            max_reply_bytes=LIST_REPLY_BYTES,
-        )
-        rows = _rows(read_object(reply))
-        if rows is None or not 200 <= reply.status < 300:
+        reply = yield self._listing({"task_ids": ",".join(ids), "pager.pagesz": PAGE})
+        rows = rows_of(answered(reply) or {}, "tasks")
+        if rows is None:
             return of_call(words.error(reply, key=self.key))
         listed = {text_of(row, "id"): row for row in rows}
         return {task.id: self._seen(listed[task.remote_id]) for task in tasks if task.remote_id in listed}
@@ -165,11 +129,10 @@ class ViduAdapter(JsonAdapter):
         alike: dict[str, Found] = {}
         when, token = None, None
         for _ in range(MAX_PAGES):
-            query = {"pager.pagesz": PAGE, "pager.page_token": token}
-            reply = yield self.call("GET", "/tasks", query=query, max_reply_bytes=LIST_REPLY_BYTES)
-            data = read_object(reply)
-            rows = _rows(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            reply = yield self._listing({"pager.pagesz": PAGE, "pager.page_token": token})
+            data = answered(reply) or {}
+            rows = rows_of(data, "tasks")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
@@ -200,18 +163,14 @@ class ViduAdapter(JsonAdapter):
         error = words.error(reply, key=self.key)
         if reply.status != 400 or not error.readable:
             return of_call(error)
-        seen = yield from self.poll(task)
-        if isinstance(seen, Refused | Trouble):
-            return seen
-        return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+        return of_refused_cancel((yield from self.poll(task)))
 
     def limits(self) -> Conversation[Mapping[str, int] | None]:
         """
         The account's concurrency, which all models share.
         """
         reply = yield self.get("/credits")
-        remains = (read_object(reply) or {}).get("remains")
-        rows = [row for row in remains if isinstance(row, dict)] if isinstance(remains, list) else []
+        rows = rows_of(answered(reply) or {}, "remains") or []
         told = [number_of(row, "concurrency_limit") for row in rows if row.get("type") == "concurrent"]
         limits = [int(limit) for limit in told if limit is not None and limit >= 1]
         return {"*": max(limits)} if limits else None
@@ -221,33 +180,29 @@ class ViduAdapter(JsonAdapter):
         Ask for the credits.
         """
         reply = yield self.get("/credits")
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
-        rows = data.get("remains")
-        left = (
-            [number_of(row, "credit_remain") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        )
+        left = [number_of(row, "credit_remain") for row in rows_of(data, "remains") or []]
         return Checked(detail=f"{sum(one for one in left if one is not None):g} credits left")
+
+    def _listing(self, query: Mapping[str, Any]) -> HttpRequest:
+        return self.call("GET", "/tasks", query=query, max_reply_bytes=LIST_REPLY_BYTES)
 
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(data, "state")):
             case Standing.DONE:
-                made = data.get("creations")
-                urls = [one.get("url") for one in made if isinstance(one, dict)] if isinstance(made, list) else []
-                outputs = tuple(RemoteFile(url=url) for url in urls if isinstance(url, str) and url)
-                if not outputs:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=outputs, times=_times(data))
+                clips = rows_of(data, "creations") or []
+                return ready(*(text_of(clip, "url") for clip in clips), times=_times(data))
             case Standing.FAILED:
                 return self._ended(data)
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=_times(data))
 
     def _ended(self, data: Mapping[str, Any], remote_id: str | None = None) -> Failed:
-        code = text_of(dict(data), "err_code") or ""
-        meaning = words.CODES.get(code, Standing.FAILED.meaning)
-        return failed(meaning, told(code or "it says failed and no more", secret=self.key), remote_id=remote_id)
+        code = text_of(data, "err_code")
+        meaning = words.CODES.get(code or "", Standing.FAILED.meaning)
+        return failed(meaning, reason(code, secret=self.key), remote_id=remote_id)
 
 
 def make(settings: AdapterSettings) -> ViduAdapter:
@@ -258,17 +213,6 @@ def make(settings: AdapterSettings) -> ViduAdapter:
         ConfigError: Its base URL is none.
     """
     return ViduAdapter(settings)
-
-
-def _kind(frames: int, others: int) -> str:
-    if others:
-        return words.REFERENCES
-    return (words.TEXT, words.IMAGE, words.FRAMES)[frames]
-
-
-def _rows(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    rows = None if data is None else data.get("tasks")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
 
 
 def _is_alike(row: Mapping[str, Any], task: Task) -> bool:

@@ -2,11 +2,9 @@
 Vidu's words, said once.
 """
 
-from typing import Any
-
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -74,11 +72,5 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"code", "reason", "message", "metadata"}`.
     """
-    data: dict[str, Any] = read_object(reply) or {}
-    message = text_of(data, "message")
-    return said(
-        reply,
-        CODES,
-        code=text_of(data, "reason"),
-        detail=None if message is None else told(message, secret=key),
-    )
+    data = read_object(reply) or {}
+    return said(reply, CODES, code=text_of(data, "reason"), detail=text_of(data, "message"), secret=key)

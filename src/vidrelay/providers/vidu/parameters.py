@@ -1,0 +1,48 @@
+"""
+A request in Vidu's words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vidrelay.core.ports import Prepared
+from vidrelay.core.task import Asset, Request
+from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, at_most, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.vidu import words
+
+
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+    """
+    Turn the uniform fields into Vidu's body; `kind`, the last part of the address, stands beside it.
+
+    Raises:
+        InvalidRequest: Vidu cannot do it; names the field and what it accepts.
+    """
+    only(request, "aspectRatio", "duration", "resolution", "seed", "stylePreset", "references", who="Vidu")
+    model = request.model_version or words.DEFAULT_MODEL
+    body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, words.MAX_PROMPT)}
+    if request.duration is not None:
+        low, high = next((span for name, span in words.DURATIONS.items() if model.startswith(name)), (1, 16))
+        body["duration"] = whole(request.duration, low, high, field="duration")
+    if request.aspect_ratio is not None:
+        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+    if request.resolution is not None:
+        body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+    if request.seed is not None:
+        body["seed"] = whole(request.seed, 0, 2**31 - 1, field="seed")
+    if request.style_preset is not None:
+        body["style"] = one_of(request.style_preset, ("general", "anime"), field="stylePreset")
+    given = pictures(
+        request,
+        assets,
+        who="Vidu",
+        roles=(FIRST, LAST, REFERENCE),
+        max_others=words.MAX_REFERENCES,
+        last_alone=False,
+        mixed=False,
+    )
+    if given:
+        body["images"] = [*given.frames, *given.others]
+    kinds = (words.TEXT, words.IMAGE, words.FRAMES)
+    body["kind"] = words.REFERENCES if given.others else kinds[len(given.frames)]
+    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
