@@ -29,7 +29,8 @@ SPOKEN = {
 }
 """The provider and dialect of an account at a simulator, where they are not that name and none."""
 PATHS = {
-    **dict.fromkeys(("openai", "vllm-omni", "sglang", "xai", "luma-agents"), "/v1"),
+    **dict.fromkeys(("openai", "vllm-omni", "sglang", "xai", "luma-agents", "new-api"), "/v1"),
+    "google": "/v1beta",
     "luma": "/dream-machine/v1",
     "openrouter": "/api/v1",
     "dashscope": "/api/v1",
@@ -49,13 +50,16 @@ def facts_of(provider: Provider) -> Facts:
     return facts
 
 
-def adapter_of(provider: Provider) -> Adapter:
+def adapter_of(provider: Provider, dialect: str | None = None) -> Adapter:
     """
-    An adapter as an account without any wishes has it.
+    An adapter as an account without any other wishes has it.
     """
     base_url = "https://your.host/v1" if provider.needs_base_url else None
     settings = AdapterSettings(
-        now=lambda: datetime(2026, 11, 30, tzinfo=UTC), key="id:secret-of-thirty-two-letters-or-more", base_url=base_url
+        now=lambda: datetime(2026, 11, 30, tzinfo=UTC),
+        key="id:secret-of-thirty-two-letters-or-more",
+        base_url=base_url,
+        dialect=dialect,
     )
     return make_adapter(provider.name, settings)
 
@@ -77,7 +81,8 @@ def hosts() -> str:
     """
     rows = []
     for one in BUILT_IN:
-        named = [f"`{host}`" for host in sorted(adapter_of(one).traits.hosts) if host != "your.host"]
+        told = {host for dialect in one.dialects or (None,) for host in adapter_of(one, dialect).traits.hosts}
+        named = [f"`{host}`" for host in sorted(told - {"your.host"})]
         rows.append([_linked(one), ", ".join(["`base_url`'s"] * one.needs_base_url + named) or "none"])
     return table(("provider", "hosts"), rows)
 
@@ -88,7 +93,7 @@ def variables() -> str:
     """
     rows = [
         [
-            f"`{one.name}`",
+            f"[`{one.name}`](providers.md#{one.name})",
             " or ".join(f"`{name}`" for name in one.key_envs) or "none",
             "needed" if one.needs_base_url else "its own",
             ", ".join(f"`{name}`" for name in one.dialects) or "–",
@@ -106,7 +111,7 @@ def dialects() -> str:
     for dialect in DIALECTS:
         provider, spelling = SPOKEN.get(dialect, (dialect, None))
         account = f'`provider = "{provider}"`' + (f', `dialect = "{spelling}"`' if spelling else "")
-        own = [f"`{name.replace('_', '-')}` {value:g}" for name, value in words_class(dialect).DEFAULTS.items()]
+        own = [f"`{name.replace('_', '-')}` {value:.15g}" for name, value in words_class(dialect).DEFAULTS.items()]
         rows.append(
             [f"`{dialect}`", account, f"`{PATHS[dialect]}`" if dialect in PATHS else "–", ", ".join(own) or "–"]
         )
@@ -136,7 +141,7 @@ def _linked(provider: Provider) -> str:
 
 def _told(facts: Facts, adapter: Adapter) -> list[str]:
     traits = adapter.traits
-    pace = f"every {traits.poll_floor:g} s at most"
+    pace = f"at most every {traits.poll_floor:g} s"
     return [
         *(facts.takes, facts.pictures, facts.limits, facts.lost, facts.cancel, facts.results),
         f"{pace}, all tasks in one call" if traits.lists else pace,

@@ -18,6 +18,7 @@ from vidrelay.simulator.options import DIALECTS
 from vidrelay.testing.rehearsal import PICTURE, rehearse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/reference"
+SDKS = Path(__file__).resolve().parents[1] / "sdks"
 PROVIDERS = (DOCS / "providers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([a-z-]+)\n(.*?)(?=^## |\Z)", PROVIDERS, re.MULTILINE | re.DOTALL))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -77,6 +78,22 @@ def test_every_provider_tells_its_facts(provider: Provider) -> None:
     assert isinstance(facts, Facts)
     assert all(getattr(facts, name).strip() for name in Facts.__dataclass_fields__)
     assert provider.name == "preview" or "30 November 2026" in facts.verified
+
+
+@every_provider
+def test_an_sdk_that_is_said_to_have_run_is_run(provider: Provider) -> None:
+    """In the version that the facts name, which is what `make sdks` installs, by a test of that provider's own."""
+    facts = maker().facts_of(provider)
+    if "run against the pretend provider" not in facts.verified:
+        assert "SDK" not in facts.verified.replace("no official SDK", "").replace("official SDK speaks gRPC", "")
+        return
+    pinned = "".join(path.read_text() for path in (SDKS / "environments").glob("*.txt")).lower().replace("_", "-")
+    named = re.findall(r"([a-z0-9-]+) (\d[\w.]*\d)", facts.verified.partition("SDK")[2].partition("run against")[0])
+    named += [("google-genai", one) for one in re.findall(r"and (\d[\w.]*\d)", facts.verified)]
+    named = [(name, version) for name, version in named if name != "and"]
+    assert named
+    assert all(f"{name}=={version}" in pinned for name, version in named), named
+    assert (SDKS / f"test_{provider.name.replace('-', '_')}.py").exists()
 
 
 @pytest.mark.parametrize("page", ["providers.md", "configuration.md", "simulator.md"])

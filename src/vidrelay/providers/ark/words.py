@@ -18,7 +18,8 @@ FACTS = Facts(
     lost="found in the list of 7 days by its safety_identifier, which is the relay's own tag unless extra gives one",
     cancel="while it waits; a running job cannot be stopped",
     results="24 hours",
-    verified="SDK run (volcengine-ark-runtime 5.0.54, byteplus-python-sdk-v2 3.0.63), 30 November 2026",
+    verified="SDKs volcengine-ark-runtime 5.0.54 and byteplus-python-sdk-v2 3.0.63 run against the pretend provider, "
+    "30 November 2026",
 )
 
 VOLCENGINE, BYTEPLUS = "volcengine", "byteplus"

@@ -20,7 +20,7 @@ FACTS = Facts(
     lost="found in the list by its model and time, once the task shows its prompt",
     cancel="until it is worked on",
     results="24 hours, and so the task itself",
-    verified="official SDK 2.0.2, both surfaces, run against the simulator, 30 November 2026",
+    verified="SDK dashscope 2.0.2, both surfaces, run against the pretend provider, 30 November 2026",
 )
 
 HOST = "https://dashscope.aliyuncs.com/api/v1"

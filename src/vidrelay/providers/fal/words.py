@@ -19,7 +19,7 @@ FACTS = Facts(
     lost="found in the list by its input and time once it has ended; absence proves nothing",
     cancel="while it waits; a running app may ignore it",
     results="1 hour, 6 minutes if its JSON is 10 KB or more",
-    verified="SDK fal-client 1.0.3 against the pretend provider, 30 November 2026",
+    verified="SDK fal-client 1.0.3 run against the pretend provider, 30 November 2026",
 )
 
 QUEUE, PLATFORM, REST, CDN = (

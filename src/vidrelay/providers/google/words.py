@@ -18,7 +18,7 @@ FACTS = Facts(
     pictures="base64 in the body, 20 MB at most; Omni https addresses too",
     limits="not told; set the account's window",
     lost="cannot be looked up: operations hold no prompt, interactions no list",
-    cancel="Omni; none for Veo",
+    cancel="Omni: always; Veo: never",
     results="2 days, with the key",
     verified="SDK google-genai 2.34.0 (Veo) and 3.6.1 (Omni) run against the pretend provider, 30 November 2026",
 )

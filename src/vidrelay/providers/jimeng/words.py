@@ -17,7 +17,7 @@ FACTS = Facts(
     lost="cannot be found: a person decides",
     cancel="asked for; whether a video's work is stopped is not documented",
     results="1 hour, told anew for 12 hours",
-    verified="SDK volcengine 1.0.229, 30 November 2026",
+    verified="SDK volcengine 1.0.229 run against the pretend provider, 30 November 2026",
 )
 
 HOST = "https://visual.volcengineapi.com"

@@ -9,7 +9,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -18,7 +18,7 @@ FACTS = Facts(
     pictures="public https address only",
     limits="not told; set the account's window",
     lost="found in the list by its prompt, model and time",
-    cancel="none: whether DELETE stops a job is not documented",
+    cancel="never: whether DELETE stops a job is not documented",
     results="not documented; fetched at once",
     verified="SDK lumaai 1.21.0 run against the pretend provider, 30 November 2026",
 )
@@ -60,7 +60,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     their text alone.
     """
     detail = _detail(read_object(reply) or {})
-    read = said(reply, {}, code=None, detail=None if detail is None else told(detail, secret=key))
+    read = said(reply, {}, code=None, detail=detail, secret=key)
     if detail is None or not 400 <= reply.status < 500:
         return read
     if read.meaning is Meaning.RATE:
@@ -73,8 +73,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
 
 
 def _detail(data: Mapping[str, Any]) -> str | None:
-    rows = data.get("detail")
-    if isinstance(rows, list):
-        texts = [text_of(row, "msg") for row in rows if isinstance(row, dict)]
-        return "; ".join(text for text in texts if text) or None
-    return text_of(data, "detail")
+    rows = rows_of(data, "detail")
+    if rows is None:
+        return text_of(data, "detail")
+    return "; ".join(filter(None, (text_of(row, "msg") for row in rows))) or None

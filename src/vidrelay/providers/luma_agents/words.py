@@ -9,7 +9,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -18,7 +18,7 @@ FACTS = Facts(
     pictures="public address, or base64 in the body",
     limits="not told; set the account's window",
     lost="cannot be looked up",
-    cancel="none",
+    cancel="never",
     results="1 hour, fresh at each poll; on a storage host that is not documented: name it in allow_hosts",
     verified="SDK luma-agents 0.5.0 run against the pretend provider, 30 November 2026",
 )
@@ -61,7 +61,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read `{"detail"}`, a text or what a validator says of each field.
     """
     detail = _detail(read_object(reply) or {})
-    read = said(reply, CODES, code=None, detail=None if detail is None else told(detail, secret=key))
+    read = said(reply, CODES, code=None, detail=detail, secret=key)
     if detail is None:
         return read
     # Too many calls and too many jobs share a status; only the text may tell them apart.
@@ -73,8 +73,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
 
 
 def _detail(data: Mapping[str, Any]) -> str | None:
-    rows = data.get("detail")
-    if isinstance(rows, list):
-        texts = [text_of(row, "msg") for row in rows if isinstance(row, dict)]
-        return "; ".join(text for text in texts if text) or None
-    return text_of(data, "detail")
+    rows = rows_of(data, "detail")
+    if rows is None:
+        return text_of(data, "detail")
+    return "; ".join(filter(None, (text_of(row, "msg") for row in rows))) or None

@@ -19,7 +19,7 @@ FACTS = Facts(
     lost="not settled: it has no list and no ids of one's own, and tries several channels by itself",
     cancel="never",
     results="through the gateway, as long as the provider behind keeps them",
-    verified="its source, and an SDK run (openai 3.57.0), 30 November 2026",
+    verified="its source, and SDK openai 3.57.0 run against the pretend provider, 30 November 2026",
 )
 
 HERE = "http://127.0.0.1:3000/v1"

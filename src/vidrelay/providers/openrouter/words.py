@@ -17,7 +17,7 @@ FACTS = Facts(
     pictures="https address, or data URI in the body",
     limits="not told; set the account's window",
     lost="cannot be looked up",
-    cancel="none",
+    cancel="never",
     results="from OpenRouter itself, with the key, as long as the vendor keeps them",
     verified="SDK openrouter 1.3.84 run against the pretend provider, 30 November 2026",
 )

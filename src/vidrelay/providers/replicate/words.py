@@ -21,7 +21,7 @@ FACTS = Facts(
     lost="found in the list by its input, model and time; an hour later no more",
     cancel="always",
     results="1 hour",
-    verified="SDK replicate 1.0.7 against the pretend provider, 30 November 2026",
+    verified="SDK replicate 1.0.7 run against the pretend provider, 30 November 2026",
 )
 
 HOST = "https://api.replicate.com"

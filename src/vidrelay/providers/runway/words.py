@@ -18,7 +18,7 @@ FACTS = Facts(
     lost="left to a person: tasks cannot be listed",
     cancel="always; what runs is charged",
     results="24 to 48 hours, a fresh address at each poll",
-    verified="SDK runwayml 5.24.0 against the pretend provider, 30 November 2026",
+    verified="SDK runwayml 5.24.0 run against the pretend provider, 30 November 2026",
 )
 
 HOST = "https://api.dev.runwayml.com"

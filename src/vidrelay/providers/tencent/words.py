@@ -17,7 +17,7 @@ FACTS = Facts(
     lost="Kling's models: looked up by our own ExternalTaskId; Hunyuan: cannot be found, a person decides",
     cancel="never",
     results="24 hours",
-    verified="SDK tencentcloud-sdk-python-vclm 3.1.127, 30 November 2026",
+    verified="SDK tencentcloud-sdk-python-vclm 3.1.127 run against the pretend provider, 30 November 2026",
 )
 
 HOST = "https://vclm.tencentcloudapi.com"

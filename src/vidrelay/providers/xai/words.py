@@ -17,7 +17,7 @@ FACTS = Facts(
     pictures="https address, or data URI in the body",
     limits="not told; set the account's window",
     lost="cannot be looked up",
-    cancel="none",
+    cancel="never",
     results="24 hours",
     verified="document, 30 November 2026; the official SDK speaks gRPC",
 )

@@ -16,9 +16,9 @@ FACTS = Facts(
     pictures="https address, or data URI in the body; PNG, JPEG",
     limits="per model and level, told in the console only; a create above them is refused",
     lost="not found: its request_id can only be sent again, which would tell that it exists and not under which id",
-    cancel="no",
+    cancel="never",
     results="not documented: fetched at once",
-    verified="official SDKs zai-sdk 0.2.3 and zhipuai 2.1.5, run against the simulator, 30 November 2026",
+    verified="SDKs zai-sdk 0.2.3 and zhipuai 2.1.5 run against the pretend provider, 30 November 2026",
 )
 
 BASES = {"zhipu": "https://open.bigmodel.cn/api/paas/v4", "zai": "https://api.z.ai/api/paas/v4"}
