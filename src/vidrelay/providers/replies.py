@@ -110,6 +110,16 @@ def rows_of(data: Mapping[str, Any], *names: str) -> list[dict[str, Any]] | None
     return None if listed is None else [one for one in listed if isinstance(one, dict)]
 
 
+def detail_of(data: Mapping[str, Any]) -> str | None:
+    """
+    An error's `detail` as FastAPI servers write it: a text, or a list of what is wrong with each field; else None.
+    """
+    rows = rows_of(data, "detail")
+    if rows is None:
+        return text_of(data, "detail")
+    return "; ".join(filter(None, (text_of(row, "msg") for row in rows))) or None
+
+
 def number_of(data: Mapping[str, Any], name: str) -> float | None:
     """
     The finite number under that name, or None; true and false are no numbers.

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import (
     Checked,
@@ -15,24 +15,20 @@ from vidrelay.core.ports import (
     Conversation,
     Dedupe,
     FindOutcome,
-    NotThere,
     PollManyOutcome,
     PollOutcome,
     Prepared,
     Search,
     SubmitOutcome,
     Traits,
-    Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.luma import words
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
-from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, with_extra
-from vidrelay.providers.uniform import whole as whole_number
-from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
+from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 MAX_PAGES = 5
 PAGE = 100
@@ -66,7 +62,7 @@ class LumaAdapter(JsonAdapter):
         body: dict[str, Any] = {"generation_type": "video", "model": model, "prompt": request.prompt}
         seconds = None
         if request.duration is not None:
-            seconds = whole_number(request.duration, 1, 60, field="duration")
+            seconds = whole(request.duration, 1, 60, field="duration")
             if model in words.MODELS:
                 one_of(seconds, words.DURATIONS, field="duration")
             body["duration"] = f"{seconds}s"
@@ -86,12 +82,12 @@ class LumaAdapter(JsonAdapter):
         One POST.
         """
         reply = yield self.post("/generations/video", dict(task.parameters), creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "id")
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATES.read(text_of(data, "state"))
         if standing is Standing.FAILED:
             return self._ended(data, remote_id)
@@ -101,14 +97,12 @@ class LumaAdapter(JsonAdapter):
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/generations/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
@@ -118,9 +112,9 @@ class LumaAdapter(JsonAdapter):
         seen: dict[str, dict[str, Any]] = {}
         for page in range(max(1, min(MAX_PAGES, len(tasks) - 1))):
             reply = yield self._page(page)
-            data = read_object(reply)
-            rows = _rows(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            rows = rows_of(data, "generations")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             seen |= {row["id"]: row for row in rows if text_of(row, "id") in ids}
             if ids <= seen.keys() or not rows or data.get("has_more") is not True:
@@ -138,9 +132,9 @@ class LumaAdapter(JsonAdapter):
         made: list[datetime | None] = []
         for page in range(MAX_PAGES):
             reply = yield self._page(page)
-            data = read_object(reply)
-            rows = _rows(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            rows = rows_of(data, "generations")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
@@ -159,8 +153,8 @@ class LumaAdapter(JsonAdapter):
         Ask for the credits, which are US cents.
         """
         reply = yield self.get("/credits")
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
         cents = number_of(data, "credit_balance")
         return Checked(detail="" if cents is None else f"{cents / 100:.2f} USD left")
@@ -171,19 +165,15 @@ class LumaAdapter(JsonAdapter):
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(data, "state")):
             case Standing.DONE:
-                assets = data.get("assets")
-                url = text_of(assets, "video") if isinstance(assets, dict) else None
-                if not url:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=(RemoteFile(url=url),), times=_times(data))
+                return ready(text_of(object_of(data, "assets"), "video"), times=_times(data))
             case Standing.FAILED:
                 return self._ended(data)
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=_times(data))
 
     def _ended(self, data: dict[str, Any], remote_id: str | None = None) -> Failed:
-        reason = text_of(data, "failure_reason") or "it says failed and no more"
-        return failed(words.meaning_of_failure(reason), told(reason, secret=self.key), remote_id=remote_id)
+        why = text_of(data, "failure_reason")
+        return failed(words.meaning_of_failure(why or ""), reason(why, secret=self.key), remote_id=remote_id)
 
 
 def make(settings: AdapterSettings) -> LumaAdapter:
@@ -196,11 +186,6 @@ def make(settings: AdapterSettings) -> LumaAdapter:
     return LumaAdapter(settings)
 
 
-def _rows(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    rows = None if data is None else data.get("generations")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
-
-
 def _is_past(made: Sequence[datetime | None], earliest: datetime) -> bool:
     """
     Whether the rows so far go back in time, and to before that instant.
@@ -211,8 +196,7 @@ def _is_past(made: Sequence[datetime | None], earliest: datetime) -> bool:
 
 
 def _is_alike(row: Mapping[str, Any], task: Task) -> bool:
-    asked = row.get("request")
-    request: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
+    request = object_of(row, "request")
     names = ("prompt", "model", "duration", "resolution", "aspect_ratio", "keyframes", "loop")
     # The prompt must be there; what else a row leaves out, it does not contradict. Nobody adds frames, though.
     return (

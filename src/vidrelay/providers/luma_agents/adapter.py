@@ -6,24 +6,21 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Failed, StillRunning
 from vidrelay.core.ports import (
     Checked,
     CheckOutcome,
     Conversation,
-    NotThere,
     PictureRule,
     PollOutcome,
     Prepared,
     SubmitOutcome,
     Traits,
-    Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words
-from vidrelay.providers.replies import read_object, text_of, time_of, told
+from vidrelay.providers.replies import answered, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import (
     FIRST,
     LAST,
@@ -34,10 +31,20 @@ from vidrelay.providers.uniform import (
     one_of,
     only,
     pictures,
+    whole,
     with_extra,
 )
-from vidrelay.providers.uniform import whole as whole_number
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    of_call,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 
 class LumaAgentsAdapter(JsonAdapter):
@@ -69,7 +76,7 @@ class LumaAgentsAdapter(JsonAdapter):
         video: dict[str, Any] = {}
         seconds = None
         if request.duration is not None:
-            seconds = whole_number(request.duration, 1, 60, field="duration")
+            seconds = whole(request.duration, 1, 60, field="duration")
             if model == words.MODEL:
                 one_of(seconds, words.DURATIONS, field="duration")
             video["duration"] = f"{seconds}s"
@@ -89,12 +96,12 @@ class LumaAgentsAdapter(JsonAdapter):
         reply = yield self.post(
             "/generations", body, creates=True, headers={"X-Request-Id": task.submission_key or task.id}
         )
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "id")
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATES.read(text_of(data, "state"))
         if standing is Standing.FAILED:
             return self._ended(data, remote_id)
@@ -104,41 +111,35 @@ class LumaAgentsAdapter(JsonAdapter):
         """
         One GET, which signs the addresses anew.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/generations/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def check(self) -> Conversation[CheckOutcome]:
         """
         Ask for one row of the list of uploaded files, which costs nothing.
         """
         reply = yield self.get("/files", limit=1)
-        if read_object(reply) is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
-        return Checked()
+        return of_call(words.error(reply, key=self.key)) if answered(reply) is None else Checked()
 
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(data, "state")):
             case Standing.DONE:
-                outputs = _outputs(data.get("output"))
-                if not outputs:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=outputs, times=_times(data))
+                files = rows_of(data, "output") or []
+                videos = [one for one in files if text_of(one, "type") == "video"] or files
+                return ready(*(text_of(one, "url") for one in videos), times=_times(data))
             case Standing.FAILED:
                 return self._ended(data)
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=_times(data))
 
     def _ended(self, data: dict[str, Any], remote_id: str | None = None) -> Failed:
-        code, reason = text_of(data, "failure_code") or "", text_of(data, "failure_reason") or ""
-        detail = ": ".join(one for one in (code, reason) if one) or "it says failed and no more"
-        meaning = words.CODES.get(code, Meaning.AGAIN)
-        return failed(meaning, told(detail, secret=self.key), remote_id=remote_id)
+        code = text_of(data, "failure_code")
+        why = reason(code, text_of(data, "failure_reason"), secret=self.key)
+        return failed(words.CODES.get(code or "", Meaning.AGAIN), why, remote_id=remote_id)
 
 
 def make(settings: AdapterSettings) -> LumaAgentsAdapter:
@@ -169,13 +170,6 @@ def _reference(picture: Picture) -> Any:
 
 def _media(picture: Mapping[str, str]) -> dict[str, Any]:
     return {"data": bare(picture), "media_type": picture["mediaType"]}
-
-
-def _outputs(output: Any) -> tuple[RemoteFile, ...]:
-    rows = [row for row in output if isinstance(row, dict)] if isinstance(output, list) else []
-    videos = [row for row in rows if text_of(row, "type") == "video"] or rows
-    urls = [text_of(row, "url") for row in videos]
-    return tuple(RemoteFile(url=url) for url in urls if url)
 
 
 def _times(data: Mapping[str, Any]) -> RemoteTimes:

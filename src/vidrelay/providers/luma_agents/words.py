@@ -3,13 +3,11 @@ The Agents API's words, said once.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, rows_of, text_of
+from vidrelay.providers.replies import detail_of, read_object
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -60,7 +58,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"detail"}`, a text or what a validator says of each field.
     """
-    detail = _detail(read_object(reply) or {})
+    detail = detail_of(read_object(reply) or {})
     read = said(reply, CODES, code=None, detail=detail, secret=key)
     if detail is None:
         return read
@@ -70,10 +68,3 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     if reply.status in (400, 403, 422) and _POLICY.search(detail):
         return replace(read, meaning=Meaning.MODERATED)
     return read
-
-
-def _detail(data: Mapping[str, Any]) -> str | None:
-    rows = rows_of(data, "detail")
-    if rows is None:
-        return text_of(data, "detail")
-    return "; ".join(filter(None, (text_of(row, "msg") for row in rows))) or None
