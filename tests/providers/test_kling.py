@@ -256,6 +256,18 @@ async def test_a_refused_second_try_that_nobody_made_is_refused():
     assert isinstance(await it.run(it.adapter.submit(task)), Unknown)
 
 
+@pytest.mark.parametrize("code", ["1200", "1201"])
+async def test_a_refused_second_try_under_an_id_of_the_users_own_is_not_called_failed(code):
+    """The first try may have made it, or an older task has that id: neither can be told, so nothing is claimed."""
+    it = TestKling.sheet.rehearse()
+    task = await it.submitted(it.task(**FIELDS, extra={"external_task_id": "mine"}))
+    it.arm(f"create-code={code}")
+    assert isinstance(await it.run(it.adapter.submit(replace(task, remote_id=None, attempts=2))), Unknown)
+    other = it.task(**FIELDS, extra={"external_task_id": "nobodys"})
+    it.arm(f"create-code={code}")
+    assert isinstance(await it.run(it.adapter.submit(replace(other, attempts=2))), Failed)
+
+
 async def test_an_id_of_the_users_own_may_name_an_older_task():
     """It is taken for the lost one only where it was made in that time."""
     it = TestKling.sheet.rehearse()

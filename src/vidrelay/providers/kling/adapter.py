@@ -90,7 +90,9 @@ class KlingAdapter(JsonAdapter):
         data = words.task_of(reply)
         if data is None:
             outcome = self._refused(reply)
-            repeated = isinstance(outcome, Failed) and words.code_of(reply) == words.BAD_PARAMETER and task.attempts > 1
+            repeated = (
+                isinstance(outcome, Failed) and words.code_of(reply) in words.BAD_PARAMETERS and task.attempts > 1
+            )
             return (yield from self._made_before(task, outcome)) if repeated else outcome
         remote_id = text_of(data, "task_id")
         if remote_id is None or not self.valid_id(remote_id):
@@ -108,7 +110,7 @@ class KlingAdapter(JsonAdapter):
         match seen:
             case Found():
                 return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state, times=seen.times)
-            case Undecided():
+            case NotThere():
                 return refusal
             case _:
                 return Unknown(detail="the provider refused it as wrong, and did not say whether it has it already")
@@ -152,15 +154,17 @@ class KlingAdapter(JsonAdapter):
         Look the task up by our own id. One that the user gave may name an older task: that must be of the right time.
         """
         seen = yield from self._looked_up(task, search)
+        if isinstance(seen, NotThere):
+            return Undecided(detail=seen.detail)
         if isinstance(seen, Found) and seen.remote_id in search.owned:
             return Undecided(detail="the task of that id is another one of ours")
         return seen
 
-    def _looked_up(self, task: Task, search: Search | None = None) -> Conversation[FindOutcome]:
+    def _looked_up(self, task: Task, search: Search | None = None) -> Conversation[FindOutcome | NotThere]:
         given = task.parameters.get(EXTERNAL_ID)
         ours = given is None
         name = str(task.submission_key if ours else given)
-        if not self.valid_id(name) or (search is None and not ours):
+        if not self.valid_id(name):
             return Undecided(detail=f"its {EXTERNAL_ID} cannot be looked up")
         for kind in _kinds(task):
             reply = yield from self._asked(f"/v1/videos/{kind}/{name}")
@@ -178,7 +182,7 @@ class KlingAdapter(JsonAdapter):
                 return Undecided(detail="the provider answered with a task that may be another")
             standing = words.STATES.read(text_of(data, "task_status"))
             return Found(remote_id=remote_id, remote_state=standing.remote_state, times=words.times_of(data))
-        return Undecided(detail=f"the provider knows no task of that {EXTERNAL_ID}")
+        return NotThere(detail=f"the provider knows no task of that {EXTERNAL_ID}")
 
     def check(self) -> Conversation[CheckOutcome]:
         """

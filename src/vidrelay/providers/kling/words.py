@@ -61,12 +61,13 @@ STATES = StatusWords(
 
 BAD_TIME = ("1003", "1004")
 """The token is not valid yet, or not any more: one that is made anew may be."""
-BAD_PARAMETER = "1201"
+BAD_PARAMETERS = ("1200", "1201")
+"""What a create is refused with whose external_task_id is there already is not documented; one of these is likely."""
 
 CODES: Codes = {
     **dict.fromkeys(("1000", "1001", "1002", *BAD_TIME, "1100", "1304"), Meaning.AUTH),
     **dict.fromkeys(("1101", "1102"), Meaning.BALANCE),
-    **dict.fromkeys(("1103", "1200", BAD_PARAMETER, "1202"), Meaning.REJECTED),
+    **dict.fromkeys(("1103", *BAD_PARAMETERS, "1202"), Meaning.REJECTED),
     "1203": Meaning.MISSING,
     **dict.fromkeys(("1300", "1301"), Meaning.MODERATED),
     "1302": Meaning.RATE,
