@@ -237,6 +237,16 @@ async def test_a_refused_second_try_that_nobody_made_is_refused():
     assert isinstance(await it.run(it.adapter.submit(task)), Unknown)
 
 
+async def test_a_refused_second_try_under_an_id_of_the_users_own_is_not_called_failed():
+    """The first try may have made it, or an older job has that id: neither can be told, so nothing is claimed."""
+    it = TestKling.sheet.rehearse(window=5)
+    task = await it.submitted(it.task(**TestKling.sheet.fields, extra={"ExternalTaskId": "mine"}))
+    assert isinstance(await it.run(it.adapter.submit(replace(task, remote_id=None, attempts=2))), Unknown)
+    other = it.task(**TestKling.sheet.fields, extra={"ExternalTaskId": "nobodys"})
+    it.arm("create-code=InvalidParameterValue")
+    assert isinstance(await it.run(it.adapter.submit(replace(other, attempts=2))), Failed)
+
+
 async def test_an_id_of_the_users_own_proves_nothing():
     """It may name an older job, and no answer tells when a job was made."""
     it = TestKling.sheet.rehearse()

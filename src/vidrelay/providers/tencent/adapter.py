@@ -108,9 +108,9 @@ class TencentAdapter(JsonAdapter):
         """
         seen = yield from self._looked_up(task)
         match seen:
-            case Found():
+            case Found() if task.parameters.get(EXTERNAL_ID) is None:
                 return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state)
-            case Undecided():
+            case NotThere():
                 return of_create(refusal)
             case _:
                 return Unknown(detail="the provider refused it as wrong, and did not say whether it has it already")
@@ -135,12 +135,14 @@ class TencentAdapter(JsonAdapter):
         """
         Look the job up by our own id, where the dialect has it. An id of the user's own may name an older one.
         """
-        return (yield from self._looked_up(task))
-
-    def _looked_up(self, task: Task) -> Conversation[FindOutcome]:
-        if not self._names_its_jobs or EXTERNAL_ID in task.parameters:
+        if not self._names_its_jobs or task.parameters.get(EXTERNAL_ID) is not None:
             return Undecided(detail="the provider has nothing by which a lost create could be told from others")
-        name = str(task.submission_key)
+        seen = yield from self._looked_up(task)
+        return Undecided(detail=seen.detail) if isinstance(seen, NotThere) else seen
+
+    def _looked_up(self, task: Task) -> Conversation[FindOutcome | NotThere]:
+        given = task.parameters.get(EXTERNAL_ID)
+        name = str(task.submission_key if given is None else given)
         for kind in self._kinds_of(task):
             reply = yield self._call(f"Describe{kind}Job", {EXTERNAL_ID: name}, asks=True)
             response = words.taken(reply)
@@ -153,7 +155,7 @@ class TencentAdapter(JsonAdapter):
             if text_of(response, EXTERNAL_ID) not in (None, "", name) or standing is Standing.UNKNOWN:
                 return Undecided(detail="the provider answered with a job that may be another")
             return Found(remote_id=f"{BY_OURS}{name}", remote_state=standing.remote_state)
-        return Undecided(detail=f"the provider knows no job of that {EXTERNAL_ID}")
+        return NotThere(detail=f"the provider knows no job of that {EXTERNAL_ID}")
 
     def check(self) -> Conversation[CheckOutcome]:
         """
