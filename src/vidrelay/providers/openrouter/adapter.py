@@ -13,19 +13,16 @@ from vidrelay.core.ports import (
     Checked,
     CheckOutcome,
     Conversation,
-    NotThere,
     PictureRule,
     PollOutcome,
     Prepared,
     SubmitOutcome,
     Traits,
-    Trouble,
-    Unknown,
 )
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openrouter import words
-from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of
 from vidrelay.providers.uniform import (
     FIRST,
     LAST,
@@ -36,10 +33,10 @@ from vidrelay.providers.uniform import (
     one_of,
     only,
     pictures,
+    whole,
     with_extra,
 )
-from vidrelay.providers.uniform import whole as whole_number
-from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, without_id
 
 
 class OpenRouterAdapter(JsonAdapter):
@@ -71,7 +68,7 @@ class OpenRouterAdapter(JsonAdapter):
             raise InvalidRequest("OpenRouter needs a model, as vendor/name.", field="modelVersion")
         body: dict[str, Any] = {"model": model, "prompt": request.prompt}
         if request.duration is not None:
-            body["duration"] = whole_number(request.duration, 1, words.MAX_SECONDS, field="duration")
+            body["duration"] = whole(request.duration, 1, words.MAX_SECONDS, field="duration")
         if request.aspect_ratio is not None:
             body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
         if request.resolution is not None:
@@ -93,12 +90,12 @@ class OpenRouterAdapter(JsonAdapter):
         One POST, which is answered with 202.
         """
         reply = yield self.post("/videos", filled(task.parameters, data_uri), creates=True)
-        data = read_object(reply)
-        remote_id = None if data is None else text_of(data, "id")
-        if not 200 <= reply.status < 300 or (data is not None and remote_id is None and "error" in data):
+        data = answered(reply)
+        if data is None or ("error" in data and text_of(data, "id") is None):
             return of_create(words.error(reply, key=self.key))
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATES.read(text_of(data, "status"))
         if standing in (Standing.FAILED, Standing.CANCELLED, Standing.EXPIRED):
             return failed(standing.meaning, self._why(data), remote_id=remote_id)
@@ -108,15 +105,13 @@ class OpenRouterAdapter(JsonAdapter):
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/videos/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300 or (data is not None and "status" not in data and "error" in data):
+        data = answered(reply)
+        if data is None or ("error" in data and "status" not in data):
             return of_poll(words.error(reply, key=self.key))
-        if data is None:
-            return Trouble(detail="the provider's answer cannot be read")
         standing = words.STATES.read(text_of(data, "status"))
         match standing:
             case Standing.DONE:
@@ -133,22 +128,20 @@ class OpenRouterAdapter(JsonAdapter):
         Ask what the key may still spend.
         """
         reply = yield self.get("/key")
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
-        inner = data.get("data")
-        left = number_of(inner, "limit_remaining") if isinstance(inner, dict) else None
+        left = number_of(object_of(data, "data"), "limit_remaining")
         return Checked(detail="" if left is None else f"{left:.2f} USD left of the key's limit")
 
     def _why(self, data: dict[str, Any]) -> str:
-        reason = text_of(data, "error") or f"it says {text_of(data, 'status')} and no more"
-        return told(reason, secret=self.key)
+        return reason(text_of(data, "error"), word=text_of(data, "status") or "failed", secret=self.key)
 
     def _outputs(self, data: dict[str, Any], remote_id: str) -> tuple[RemoteFile, ...]:
         """
         OpenRouter's own addresses, which want the key; the signed ones of its store only where it names no others.
         """
-        own, signed = _addresses(data, "unsigned_urls"), _addresses(data, "urls")
+        own, signed = texts_of(data, "unsigned_urls"), texts_of(data, "urls")
         if not own and signed:
             return tuple(RemoteFile(url=url) for url in signed)
         content = f"{self.base}/videos/{remote_id}/content?index="
@@ -170,8 +163,3 @@ def make(settings: AdapterSettings) -> OpenRouterAdapter:
 
 def _image(picture: Picture) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": picture}}
-
-
-def _addresses(data: Mapping[str, Any], name: str) -> list[str]:
-    urls = data.get(name)
-    return [url for url in urls if isinstance(url, str) and url] if isinstance(urls, list) else []

@@ -4,11 +4,10 @@ OpenRouter's words, said once.
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -61,13 +60,12 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read `{"error": {"code", "message", "metadata"}, "user_id"}`.
     """
     data = read_object(reply) or {}
-    told_of = data.get("error")
-    inner: dict[str, Any] = told_of if isinstance(told_of, dict) else {}
+    inner = object_of(data, "error")
     number, message = inner.get("code"), text_of(inner, "message")
     code = str(number) if isinstance(number, int | str) and not isinstance(number, bool) else None
-    read = said(reply, CODES, code=code, detail=None if message is None else told(message, secret=key))
-    reasons = inner.get("metadata")
-    flagged = isinstance(reasons, dict) and bool(reasons.get("reasons") or reasons.get("flagged_input"))
+    read = said(reply, CODES, code=code, detail=message, secret=key)
+    reasons = object_of(inner, "metadata")
+    flagged = bool(reasons.get("reasons") or reasons.get("flagged_input"))
     if (code or str(reply.status)) in ("400", "403") and (flagged or _POLICY.search(message or "")):
         return replace(read, meaning=Meaning.MODERATED)
     return read

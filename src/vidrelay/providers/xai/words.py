@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -57,7 +57,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     data = read_object(reply) or {}
     inner = data.get("error")
     code, message = spoken(inner) if isinstance(inner, dict) else (text_of(data, "code"), text_of(data, "error"))
-    read = said(reply, CODES, code=code, detail=None if message is None else told(message, secret=key))
+    read = said(reply, CODES, code=code, detail=message, secret=key)
     text = f"{code or ''} {message or ''}"
     if reply.status in (402, 403, 429) and _NO_CREDITS.search(text):
         return replace(read, meaning=Meaning.BALANCE)
