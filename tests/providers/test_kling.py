@@ -2,6 +2,7 @@
 Kling, held against its fact sheet and the pretend provider in its words.
 """
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -234,6 +235,15 @@ async def test_our_own_id_is_sent_and_looked_up():
     assert isinstance(found, Found)
     assert it.requests[-1].url.endswith(f"/v1/videos/text2video/{task.submission_key}")
     assert found.times.completed_at is None
+
+
+async def test_an_id_of_the_users_own_that_is_null_is_none():
+    """SDKs send what was not set as null: our own id takes its place, and settles a lost create."""
+    it = TestKling.sheet.rehearse()
+    task = it.task(**FIELDS, extra={"external_task_id": None})
+    await it.submitted(task)
+    assert json.loads(it.requests[0].body)["external_task_id"] == task.submission_key
+    assert isinstance(await it.find(task), Found)
 
 
 async def test_a_create_that_was_made_before_is_taken_for_that():

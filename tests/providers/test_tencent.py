@@ -218,6 +218,15 @@ async def test_a_job_found_by_our_own_id_is_asked_for_by_it():
     assert json.loads(it.requests[-1].body) == {"ExternalTaskId": task.submission_key}
 
 
+async def test_an_id_of_the_users_own_that_is_null_is_none():
+    """SDKs send what was not set as null: our own id takes its place, and settles a lost create."""
+    it = TestKling.sheet.rehearse()
+    task = it.task(**TestKling.sheet.fields, extra={"ExternalTaskId": None})
+    await it.submitted(task)
+    assert json.loads(it.requests[0].body)["ExternalTaskId"] == task.submission_key
+    assert isinstance(await it.find(task), Found)
+
+
 async def test_a_create_that_was_made_before_is_taken_for_that():
     """A second try under the same id is refused as a duplicate: the job of the first is this one."""
     it = TestKling.sheet.rehearse(window=5)

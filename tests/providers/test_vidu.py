@@ -2,6 +2,8 @@
 Vidu, held against its fact sheet and the pretend provider in its words.
 """
 
+import json
+
 from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
 from vidrelay.core.task import Reference
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -70,6 +72,14 @@ class TestVidu(AdapterContract):
             ),
         ),
     )
+
+
+async def test_a_payload_that_is_null_is_none():
+    """SDKs send what was not set as null: our own key takes its place."""
+    it = TestVidu.sheet.rehearse()
+    task = it.task(**FIELDS, extra={"payload": None})
+    await it.submitted(task)
+    assert json.loads(it.requests[0].body)["payload"] == task.submission_key
 
 
 async def test_the_kind_follows_from_the_pictures():

@@ -86,6 +86,15 @@ class TestZhipu(AdapterContract):
         assert len(it.engine.jobs) == 1
         await it.submitted(replace(task, submission_key="another"))
 
+    async def test_an_id_that_is_null_is_none(self) -> None:
+        """SDKs send what was not set as null: our own id takes its place."""
+        it = self.sheet.rehearse()
+        task = it.task(**self.sheet.fields, extra={"request_id": None})
+        await it.submitted(task)
+        sent = it.requests[0].body
+        assert isinstance(sent, bytes)
+        assert json.loads(sent)["request_id"] == task.submission_key
+
     async def test_a_lost_create_is_left_to_a_person(self) -> None:
         """Nothing is asked, for nothing could be learnt, and why is said."""
         it = self.sheet.rehearse()

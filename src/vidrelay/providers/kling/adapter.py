@@ -85,7 +85,7 @@ class KlingAdapter(JsonAdapter):
         """
         body = filled(task.parameters, bare)
         kind = body.pop("kind", words.TEXT)
-        body.setdefault(EXTERNAL_ID, task.submission_key)
+        body[EXTERNAL_ID] = body.get(EXTERNAL_ID) or task.submission_key
         reply = yield self.post(f"/v1/videos/{kind}", body, creates=True)
         data = words.task_of(reply)
         if data is None:
@@ -161,7 +161,7 @@ class KlingAdapter(JsonAdapter):
         return seen
 
     def _looked_up(self, task: Task, search: Search | None = None) -> Conversation[FindOutcome | NotThere]:
-        given = task.parameters.get(EXTERNAL_ID)
+        given = task.parameters.get(EXTERNAL_ID) or None
         ours = given is None
         name = str(task.submission_key if ours else given)
         if not self.valid_id(name):

@@ -89,7 +89,7 @@ class TencentAdapter(JsonAdapter):
         body = filled(task.parameters, bare)
         kind = body.pop("kind", self._kinds[0])
         if self._names_its_jobs:
-            body.setdefault(EXTERNAL_ID, task.submission_key)
+            body[EXTERNAL_ID] = body.get(EXTERNAL_ID) or task.submission_key
         reply = yield self._call(f"Submit{kind}Job", body, creates=True)
         response = words.taken(reply)
         if response is None:
@@ -108,7 +108,7 @@ class TencentAdapter(JsonAdapter):
         """
         seen = yield from self._looked_up(task)
         match seen:
-            case Found() if task.parameters.get(EXTERNAL_ID) is None:
+            case Found() if not task.parameters.get(EXTERNAL_ID):
                 return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state)
             case NotThere():
                 return of_create(refusal)
@@ -135,14 +135,13 @@ class TencentAdapter(JsonAdapter):
         """
         Look the job up by our own id, where the dialect has it. An id of the user's own may name an older one.
         """
-        if not self._names_its_jobs or task.parameters.get(EXTERNAL_ID) is not None:
+        if not self._names_its_jobs or task.parameters.get(EXTERNAL_ID):
             return Undecided(detail="the provider has nothing by which a lost create could be told from others")
         seen = yield from self._looked_up(task)
         return Undecided(detail=seen.detail) if isinstance(seen, NotThere) else seen
 
     def _looked_up(self, task: Task) -> Conversation[FindOutcome | NotThere]:
-        given = task.parameters.get(EXTERNAL_ID)
-        name = str(task.submission_key if given is None else given)
+        name = str(task.parameters.get(EXTERNAL_ID) or task.submission_key)
         for kind in self._kinds_of(task):
             reply = yield self._call(f"Describe{kind}Job", {EXTERNAL_ID: name}, asks=True)
             response = words.taken(reply)

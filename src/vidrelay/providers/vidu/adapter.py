@@ -86,7 +86,7 @@ class ViduAdapter(JsonAdapter):
         """
         body = filled(task.parameters, data_uri)
         kind = body.pop("kind", words.TEXT)
-        body.setdefault("payload", task.submission_key)
+        body["payload"] = body.get("payload") or task.submission_key
         reply = yield self.post(f"/{kind}", body, creates=True)
         data = answered(reply)
         if data is None:

@@ -5,7 +5,7 @@ Toward Zhipu and Z.ai (fills port Adapter).
 from collections.abc import Mapping
 from datetime import timedelta
 
-from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, StillRunning
 from vidrelay.core.ports import (
     Conversation,
     Dedupe,
@@ -17,15 +17,13 @@ from vidrelay.core.ports import (
     Search,
     SubmitOutcome,
     Traits,
-    Trouble,
     Undecided,
-    Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.replies import read_object, text_of
+from vidrelay.providers.replies import read_object, rows_of, text_of
 from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Standing, failed, of_create, of_poll
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_create, of_poll, ready, without_id
 from vidrelay.providers.zhipu import words
 from vidrelay.providers.zhipu.parameters import prepare
 
@@ -63,44 +61,35 @@ class ZhipuAdapter(JsonAdapter):
         One POST, with our own key as the request_id that must be unique.
         """
         body = filled(task.parameters, data_uri)
-        body.setdefault("request_id", task.submission_key)
+        body["request_id"] = body.get("request_id") or task.submission_key
         reply = yield self.post("/videos/generations", body, creates=True)
         data = read_object(reply)
         if not 200 <= reply.status < 300 or words.code_of(data) is not None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = text_of(data or {}, "id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id)
+        remote_id = self.usable(text_of(data or {}, "id"))
+        return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET, which knows the provider's id alone.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/async-result/{remote_id}")
-        data = read_object(reply)
+        data, error = read_object(reply), words.error(reply, key=self.key)
         standing = words.STATES.read(text_of(data or {}, "task_status"))
         code = words.code_of(data)
         if standing is Standing.FAILED:
-            why = "it says FAIL and no more" if code is None else words.error(reply, key=self.key).detail
+            why = "it says FAIL and no more" if code is None else error.detail
             return failed(words.CODES.get(code or "", standing.meaning), why)
         if code in words.WRONG:
-            return NotThere(detail=words.error(reply, key=self.key).detail)
-        if not 200 <= reply.status < 300 or code is not None:
-            return of_poll(words.error(reply, key=self.key))
-        if data is None:
-            return Trouble(detail="the provider's answer cannot be read")
+            return NotThere(detail=error.detail)
+        if data is None or not 200 <= reply.status < 300 or code is not None:
+            return of_poll(error)
         if standing is not Standing.DONE:
             return StillRunning()
-        made = data.get("video_result")
-        urls = [text_of(one, "url") for one in made if isinstance(one, dict)] if isinstance(made, list) else []
-        outputs = tuple(RemoteFile(url=url) for url in urls if url)
-        if not outputs:
-            return Trouble(detail="the provider says that it is done, and names no file")
-        return Ready(outputs=outputs)
+        return ready(*(text_of(clip, "url") for clip in rows_of(data, "video_result") or []))
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
