@@ -13,7 +13,8 @@ from pathlib import Path
 
 from vidrelay.core.ports import Adapter
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.registry import BUILT_IN, AdapterSettings, Provider, make_adapter
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.registry import BUILT_IN, Provider, make_adapter
 from vidrelay.simulator.options import DIALECTS
 from vidrelay.simulator.words.catalog import words_class
 
