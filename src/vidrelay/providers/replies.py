@@ -86,6 +86,16 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def identity(data: Mapping[str, Any], name: str) -> str | None:
+    """
+    The id or the code under that name, which comes as text or as a whole number; None where there is none.
+    """
+    value = data.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() or None if isinstance(value, str) else None
+
+
 def texts_of(data: Mapping[str, Any], name: str) -> list[str]:
     """
     The texts of the list under that name that are not empty; none where there is no list.

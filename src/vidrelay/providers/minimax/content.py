@@ -55,9 +55,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
             hint='Use an account with dialect = "v1".',
         )
     resolutions, (low, high) = MODELS.get(model, ANY_MODEL)
-    given = pictures(request, assets, who="MiniMax V2", roles=(FIRST, LAST, REFERENCE), max_others=MAX_REFERENCES)
-    if given.others and (given.first or given.last):
-        raise InvalidRequest("MiniMax V2 takes frames or references, not both.", field="references")
+    roles = (FIRST, LAST, REFERENCE)
+    given = pictures(request, assets, who="MiniMax V2", roles=roles, max_others=MAX_REFERENCES, mixed=False)
     content = [{"type": "text", "text": at_most(request.prompt, MAX_PROMPT)}]
     content += [_picture(one, role) for one, role in ((given.first, "first_frame"), (given.last, "last_frame")) if one]
     content += [_picture(one, "reference_image") for one in given.others]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, StillRunning
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.ports import (
     Conversation,
@@ -19,12 +19,11 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.minimax import words
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.uniform import (
     FIRST,
     LAST,
@@ -37,7 +36,17 @@ from vidrelay.providers.uniform import (
     pictures,
     with_extra,
 )
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NO_FILE,
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 DEFAULT_MODEL, SUBJECT_MODEL = "MiniMax-Hailuo-2.3", "S2V-01"
 MAX_PROMPT = 2000
@@ -103,24 +112,21 @@ class V1Adapter(JsonAdapter):
         data = read_object(reply)
         if not _is_fine(reply, data):
             return of_create(words.error(reply, key=self.key))
-        inner = (data or {}).get("data")
-        told_in = inner if isinstance(inner, dict) else data or {}
-        remote_id = words.identity(told_in, "task_id") or words.identity(data or {}, "task_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id)
+        whole = data or {}
+        remote_id = self.usable(identity(object_of(whole, "data"), "task_id") or identity(whole, "task_id"))
+        return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET, and a second one for the file's address where the clip is done.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get("/v1/query/video_generation", task_id=remote_id)
         data = read_object(reply)
-        inner = (data or {}).get("data")
-        seen = inner if isinstance(inner, dict) and "status" in inner else data or {}
+        inner = object_of(data or {}, "data")
+        seen = inner if "status" in inner else data or {}
         standing = words.STATES_V1.read(text_of(seen, "status") or None)
         if standing is Standing.FAILED:
             code = words.code_of(data) or ""
@@ -132,21 +138,15 @@ class V1Adapter(JsonAdapter):
             return Trouble(detail="the provider's answer cannot be read")
         if standing is not Standing.DONE:
             return StillRunning(remote_state=standing.remote_state)
-        file_id = words.identity(seen, "file_id")
-        if file_id is None:
-            return Trouble(detail="the provider says that it is done, and names no file")
-        return (yield from self._file(file_id))
+        file_id = identity(seen, "file_id")
+        return NO_FILE if file_id is None else (yield from self._file(file_id))
 
     def _file(self, file_id: str) -> Conversation[PollOutcome]:
         reply = yield self.get("/v1/files/retrieve", file_id=file_id)
         data = read_object(reply)
         if not _is_fine(reply, data):
             return self._not_seen(reply)
-        file = (data or {}).get("file")
-        url = text_of(file, "download_url") if isinstance(file, dict) else None
-        if not url:
-            return Trouble(detail=f"the provider names no address of the file {told(file_id, secret=self.key)}")
-        return Ready(outputs=(RemoteFile(url=url),))
+        return ready(text_of(object_of(data or {}, "file"), "download_url"))
 
     def _not_seen(self, reply: HttpReply) -> PollOutcome:
         """

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpReply, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
     Checked,
@@ -26,17 +26,27 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
     Undecided,
-    Unknown,
     UploadOutcome,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.minimax import words
 from vidrelay.providers.minimax.content import prepare, text_in
-from vidrelay.providers.replies import number_of, read_object, text_of, told
-from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.replies import identity, number_of, object_of, read_object, reason, rows_of, text_of
+from vidrelay.providers.uniform import data_uri, filled, form_file
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    of_call,
+    of_create,
+    of_poll,
+    of_upload,
+    ready,
+    without_id,
+)
 
 MAX_PAGES, PAGE = 5, 100
 QUERY = "/v2/query/video_generation"
@@ -83,23 +93,23 @@ class V2Adapter(JsonAdapter):
         if not _is_fine(reply, data):
             return of_create(words.error_v2(reply, key=self.key))
         seen = _task(data)
-        remote_id = words.identity(data or {}, "task_id") or words.identity(seen, "id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(identity(data or {}, "task_id") or identity(seen, "id"))
+        if remote_id is None:
+            return without_id(reply)
         return Accepted(remote_id=remote_id, times=_times(seen))
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET; tasks of more than 7 days ago are not known any more.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"{QUERY}/{remote_id}")
         data = read_object(reply)
-        if not _is_fine(reply, data):
+        if data is None or not _is_fine(reply, data):
             return of_poll(words.error_v2(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(_task(data))
+        return self._seen(_task(data))
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
@@ -113,7 +123,7 @@ class V2Adapter(JsonAdapter):
             if rows is None:
                 return told or of_call(words.error_v2(reply, key=self.key))
             for row in rows:
-                remote_id = words.identity(row, "id") or words.identity(row, "task_id")
+                remote_id = _id(row)
                 if remote_id in left:
                     told[left.pop(remote_id)] = self._seen(row)
             if len(rows) < PAGE or not left:
@@ -135,7 +145,7 @@ class V2Adapter(JsonAdapter):
                 return of_call(words.error_v2(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
-                remote_id = words.identity(row, "id") or words.identity(row, "task_id") or ""
+                remote_id = _id(row) or ""
                 made, text = words.when(row, "created_at"), text_in(row)
                 if remote_id in search.owned or not self.valid_id(remote_id) or not _can_be(row, task):
                     continue
@@ -182,21 +192,15 @@ class V2Adapter(JsonAdapter):
         """
         One form; the file's id, written as an address of MiniMax's own, stands for it.
         """
-        kind = picture.get("mediaType", "image/png")
-        file = FormFile(
-            name="file", asset=picture["$asset"], filename=f"picture.{kind.rpartition('/')[2]}", media_type=kind
-        )
-        form = Form(fields=(("purpose", "video_generation_input"),), files=(file,))
+        form = Form(fields=(("purpose", "video_generation_input"),), files=(form_file(picture, name="file"),))
         headers = {"Accept": "application/json", **self.authorization()}
         reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files/upload", headers=headers, body=form)
         data = read_object(reply)
         error = words.error(reply, key=self.key) if words.code_of(data) else words.error_v2(reply, key=self.key)
         if words.code_of(data) or not _is_fine(reply, data):
-            final = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
-            return failed(error.meaning, error.detail) if final else of_call(error)
-        inner = (data or {}).get("file")
-        file_id = words.identity(inner, "file_id") if isinstance(inner, dict) else None
-        if file_id is None or not self.valid_id(file_id):
+            return of_upload(error)
+        file_id = self.usable(identity(object_of(data or {}, "file"), "file_id"))
+        if file_id is None:
             return Trouble(detail="the provider took the picture and names no file")
         return Copied(reference=f"mm_file://{file_id}")
 
@@ -205,9 +209,7 @@ class V2Adapter(JsonAdapter):
         Ask for one row of the list.
         """
         reply = yield self._listing(1, size=1)
-        if _rows(reply) is None:
-            return of_call(words.error_v2(reply, key=self.key))
-        return Checked()
+        return of_call(words.error_v2(reply, key=self.key)) if _rows(reply) is None else Checked()
 
     def _listing(self, page: int, *, model: str | None = None, size: int = PAGE) -> HttpRequest:
         query = {"page_num": page, "page_size": size, "filter.model": model}
@@ -216,18 +218,13 @@ class V2Adapter(JsonAdapter):
     def _seen(self, seen: Mapping[str, Any]) -> PollOutcome:
         match words.STATES_V2.read(text_of(seen, "status")):
             case Standing.DONE:
-                content = seen.get("content")
-                url = text_of(content, "url") if isinstance(content, dict) else None
-                if not url:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=(RemoteFile(url=url),), times=_times(seen))
+                return ready(text_of(object_of(seen, "content"), "url"), times=_times(seen))
             case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED as standing:
-                inner = seen.get("error")
-                error: dict[str, Any] = inner if isinstance(inner, dict) else {}
-                code = words.identity(error, "code") or ""
-                why = ": ".join(one for one in (code, text_of(error, "message")) if one)
-                meaning = words.CODES.get(code, standing.meaning) if standing is Standing.FAILED else standing.meaning
-                return failed(meaning, told(why or f"it says {standing} and no more", secret=self.key))
+                error = object_of(seen, "error")
+                code, meaning = identity(error, "code"), standing.meaning
+                if standing is Standing.FAILED:
+                    meaning = words.CODES.get(code or "", meaning)
+                return failed(meaning, reason(code, text_of(error, "message"), word=standing, secret=self.key))
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=_times(seen))
 
@@ -237,8 +234,11 @@ def _is_fine(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:
 
 
 def _task(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    seen = (data or {}).get("task")
-    return seen if isinstance(seen, dict) else dict(data or {})
+    return object_of(data or {}, "task") or dict(data or {})
+
+
+def _id(row: Mapping[str, Any]) -> str | None:
+    return identity(row, "id") or identity(row, "task_id")
 
 
 def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
@@ -246,10 +246,7 @@ def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
     The rows, under whichever of the usual names; None where the reply is no list.
     """
     data = read_object(reply)
-    if data is None or not _is_fine(reply, data):
-        return None
-    rows = next((data[name] for name in ("tasks", "items", "data") if isinstance(data.get(name), list)), None)
-    return None if rows is None else [row for row in rows if isinstance(row, dict)]
+    return rows_of(data, "tasks", "items", "data") if data is not None and _is_fine(reply, data) else None
 
 
 def _can_be(row: Mapping[str, Any], task: Task) -> bool:

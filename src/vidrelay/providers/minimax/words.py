@@ -9,7 +9,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.replies import identity, number_of, object_of, read_object, text_of, time_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -74,8 +74,7 @@ def code_of(data: Mapping[str, Any] | None) -> str | None:
     """
     The error code of V1 in `base_resp`, which may come with HTTP 200; None where there is none, or it is 0.
     """
-    base = (data or {}).get("base_resp")
-    code = identity(base, "status_code") if isinstance(base, dict) else None
+    code = identity(object_of(data or {}, "base_resp"), "status_code")
     return None if code in (None, "0") else code
 
 
@@ -84,37 +83,21 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read an error of V1: `{"base_resp": {"status_code", "status_msg"}}`.
     """
     data = read_object(reply)
-    base = (data or {}).get("base_resp")
-    message = text_of(base, "status_msg") if isinstance(base, dict) else None
-    return said(reply, CODES, code=code_of(data), detail=None if message is None else told(message, secret=key))
+    message = text_of(object_of(data or {}, "base_resp"), "status_msg")
+    return said(reply, CODES, code=code_of(data), detail=message, secret=key)
 
 
 def error_v2(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read an error of V2: `{"error": {"message", "type", "http_code"}}`, where the body's code stands for the status.
     """
-    inner = (read_object(reply) or {}).get("error")
-    data: dict[str, Any] = inner if isinstance(inner, dict) else {}
+    data = object_of(read_object(reply) or {}, "error")
     message = text_of(data, "message")
     http = identity(data, "http_code") or ""
     status = int(http) if len(http) == 3 and http.isascii() and http.isdigit() else reply.status
     missing = message is not None and NO_SUCH_TASK in message.lower()
-    return said(
-        replace(reply, status=status),
-        CODES,
-        code=NO_SUCH_TASK if missing else None,
-        detail=None if message is None else told(message, secret=key),
-    )
-
-
-def identity(data: Mapping[str, Any], name: str) -> str | None:
-    """
-    An id under that name, which comes as text or as a whole number.
-    """
-    value = data.get(name)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value.strip() or None if isinstance(value, str) else None
+    code = NO_SUCH_TASK if missing else None
+    return said(replace(reply, status=status), CODES, code=code, detail=message, secret=key)
 
 
 def when(data: Mapping[str, Any], name: str) -> datetime | None:

@@ -5,7 +5,6 @@ Says a request in Zhipu's words: CogVideoX wants pixels, the Vidu models a ratio
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, one_of, only, pictures, whole, with_extra
@@ -47,10 +46,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
             sizes = SIZES[resolution]
             body["size"] = sizes[one_of(request.aspect_ratio or "16:9", tuple(sizes), field="aspectRatio")]
     roles = next((taken for end, taken in ROLES.items() if model.endswith(end)), (FIRST, LAST))
-    given = pictures(request, assets, who=model, roles=roles, max_others=7)
-    if given.last is not None and given.first is None:
-        raise InvalidRequest(f"{model} takes a last frame only with a first one.", field="references")
-    shown = [one for one in (given.first, given.last, *given.others) if one is not None]
+    given = pictures(request, assets, who=model, roles=roles, max_others=7, last_alone=False)
+    shown = [*given.frames, *given.others]
     if shown:
         body["image_url"] = shown[0] if len(shown) == 1 and not given.others else shown
     return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))

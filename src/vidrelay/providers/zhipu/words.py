@@ -7,7 +7,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -53,10 +53,7 @@ def code_of(data: Mapping[str, Any] | None) -> str | None:
     """
     The code in `{"error": {"code", "message"}}`, a text of digits; None where there is none.
     """
-    code = _error(data).get("code")
-    if isinstance(code, int) and not isinstance(code, bool):
-        return str(code)
-    return code or None if isinstance(code, str) else None
+    return identity(object_of(data or {}, "error"), "code")
 
 
 def error(reply: HttpReply, *, key: str | None) -> Said:
@@ -64,10 +61,5 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read `{"error": {"code", "message"}}`.
     """
     data = read_object(reply)
-    message = text_of(_error(data), "message")
-    return said(reply, CODES, code=code_of(data), detail=None if message is None else told(message, secret=key))
-
-
-def _error(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    inner = (data or {}).get("error")
-    return inner if isinstance(inner, dict) else {}
+    message = text_of(object_of(data or {}, "error"), "message")
+    return said(reply, CODES, code=code_of(data), detail=message, secret=key)
