@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpReply, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
     Checked,
@@ -30,10 +30,11 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.listing import between, settled
 from vidrelay.providers.minimax import words
 from vidrelay.providers.minimax.content import prepare, text_in
-from vidrelay.providers.replies import identity, number_of, object_of, read_object, reason, rows_of, text_of
+from vidrelay.providers.minimax.listed import can_be, id_of, rows_in
+from vidrelay.providers.replies import identity, object_of, read_object, reason, text_of
 from vidrelay.providers.uniform import data_uri, filled, form_file
 from vidrelay.providers.verdicts import (
     NOT_OURS,
@@ -90,7 +91,7 @@ class V2Adapter(JsonAdapter):
         """
         reply = yield self.post("/v2/video_generation", filled(task.parameters, data_uri), creates=True)
         data = read_object(reply)
-        if not _is_fine(reply, data):
+        if not words.is_fine_v2(reply, data):
             return of_create(words.error_v2(reply, key=self.key))
         seen = _task(data)
         remote_id = self.usable(identity(data or {}, "task_id") or identity(seen, "id"))
@@ -107,7 +108,7 @@ class V2Adapter(JsonAdapter):
             return NOT_OURS
         reply = yield self.get(f"{QUERY}/{remote_id}")
         data = read_object(reply)
-        if data is None or not _is_fine(reply, data):
+        if data is None or not words.is_fine_v2(reply, data):
             return of_poll(words.error_v2(reply, key=self.key))
         return self._seen(_task(data))
 
@@ -119,11 +120,11 @@ class V2Adapter(JsonAdapter):
         told: dict[str, PollOutcome] = {}
         for page in (1, 2):
             reply = yield self._listing(page)
-            rows = _rows(reply)
+            rows = rows_in(reply)
             if rows is None:
                 return told or of_call(words.error_v2(reply, key=self.key))
             for row in rows:
-                remote_id = _id(row)
+                remote_id = id_of(row)
                 if remote_id in left:
                     told[left.pop(remote_id)] = self._seen(row)
             if len(rows) < PAGE or not left:
@@ -140,14 +141,14 @@ class V2Adapter(JsonAdapter):
         when, whole = None, False
         for page in range(1, MAX_PAGES + 1):
             reply = yield self._listing(page, model=task.model_version)
-            rows = _rows(reply)
+            rows = rows_in(reply)
             if rows is None:
                 return of_call(words.error_v2(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
-                remote_id = _id(row) or ""
+                remote_id = id_of(row) or ""
                 made, text = words.when(row, "created_at"), text_in(row)
-                if remote_id in search.owned or not self.valid_id(remote_id) or not _can_be(row, task):
+                if remote_id in search.owned or not self.valid_id(remote_id) or not can_be(row, task):
                     continue
                 if made is not None and not when.holds(made):
                     continue
@@ -180,7 +181,7 @@ class V2Adapter(JsonAdapter):
                 return seen
         reply = yield self.call("DELETE", f"/v2/video_generation/{task.remote_id}")
         data = read_object(reply)
-        if _is_fine(reply, data):
+        if words.is_fine_v2(reply, data):
             action = text_of(data or {}, "action") or text_of(_task(data), "action") or "cancel"
             return CancelTooLate() if action.startswith("delete") else Cancelled(outcome=CancelOutcome.STOPPED)
         error = words.error_v2(reply, key=self.key)
@@ -197,7 +198,7 @@ class V2Adapter(JsonAdapter):
         reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files/upload", headers=headers, body=form)
         data = read_object(reply)
         error = words.error(reply, key=self.key) if words.code_of(data) else words.error_v2(reply, key=self.key)
-        if words.code_of(data) or not _is_fine(reply, data):
+        if words.code_of(data) or not words.is_fine_v2(reply, data):
             return of_upload(error)
         file_id = self.usable(identity(object_of(data or {}, "file"), "file_id"))
         if file_id is None:
@@ -209,7 +210,7 @@ class V2Adapter(JsonAdapter):
         Ask for one row of the list.
         """
         reply = yield self._listing(1, size=1)
-        return of_call(words.error_v2(reply, key=self.key)) if _rows(reply) is None else Checked()
+        return of_call(words.error_v2(reply, key=self.key)) if rows_in(reply) is None else Checked()
 
     def _listing(self, page: int, *, model: str | None = None, size: int = PAGE) -> HttpRequest:
         query = {"page_num": page, "page_size": size, "filter.model": model}
@@ -229,36 +230,8 @@ class V2Adapter(JsonAdapter):
                 return StillRunning(remote_state=standing.remote_state, times=_times(seen))
 
 
-def _is_fine(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:
-    return 200 <= reply.status < 300 and not isinstance((data or {}).get("error"), dict) and not words.code_of(data)
-
-
 def _task(data: Mapping[str, Any] | None) -> dict[str, Any]:
     return object_of(data or {}, "task") or dict(data or {})
-
-
-def _id(row: Mapping[str, Any]) -> str | None:
-    return identity(row, "id") or identity(row, "task_id")
-
-
-def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
-    """
-    The rows, under whichever of the usual names; None where the reply is no list.
-    """
-    data = read_object(reply)
-    return rows_of(data, "tasks", "items", "data") if data is not None and _is_fine(reply, data) else None
-
-
-def _can_be(row: Mapping[str, Any], task: Task) -> bool:
-    """
-    Whether nothing that the row shows speaks against it; clips are some frames longer or shorter than was asked for.
-    """
-    asked, text = task.parameters, text_in(row)
-    length, wanted = number_of(row, "duration"), number_of(asked, "duration")
-    if length is not None and wanted is not None and abs(length - wanted) >= 1:
-        return False
-    shown = [name for name in ("model", "resolution", "ratio") if row.get(name) and asked.get(name) != "adaptive"]
-    return text in (None, text_in(asked)) and all(same(row[name], asked.get(name)) for name in shown)
 
 
 def _times(seen: Mapping[str, Any]) -> RemoteTimes:

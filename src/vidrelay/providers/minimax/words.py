@@ -100,6 +100,13 @@ def error_v2(reply: HttpReply, *, key: str | None) -> Said:
     return said(replace(reply, status=status), CODES, code=code, detail=message, secret=key)
 
 
+def is_fine_v2(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:
+    """
+    Whether a call to V2 went through: its status alone does not say so, its body may hold an error of either form.
+    """
+    return 200 <= reply.status < 300 and not isinstance((data or {}).get("error"), dict) and not code_of(data)
+
+
 def when(data: Mapping[str, Any], name: str) -> datetime | None:
     """
     The instant under that name, in Unix seconds, Unix milliseconds, or ISO 8601: which of them is not documented.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import object_of, read_object, text_of
+from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -61,8 +61,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     data = read_object(reply) or {}
     inner = object_of(data, "error")
-    number, message = inner.get("code"), text_of(inner, "message")
-    code = str(number) if isinstance(number, int | str) and not isinstance(number, bool) else None
+    code, message = identity(inner, "code"), text_of(inner, "message")
     read = said(reply, CODES, code=code, detail=message, secret=key)
     reasons = object_of(inner, "metadata")
     flagged = bool(reasons.get("reasons") or reasons.get("flagged_input"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of
+from vidrelay.providers.replies import identity, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -71,8 +71,7 @@ def spoken(error: Any) -> tuple[str | None, str | None]:
     The code and the message of an error object.
     """
     data = error if isinstance(error, dict) else {}
-    code = data.get("code")
-    return (str(code) if isinstance(code, int | str) else text_of(data, "type")), text_of(data, "message")
+    return identity(data, "code") or text_of(data, "type"), text_of(data, "message")
 
 
 def meaning_of_failure(code: str, message: str) -> Meaning:
