@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Copied, NotThere, Refused, Trouble, Undecided, Unknown
+from vidrelay.core.ports import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, RemoteFile, Task
 from vidrelay.providers.fal.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
@@ -359,3 +359,26 @@ async def test_the_queue_and_the_run_are_told_apart_by_the_list() -> None:
     assert found.times.started_at is not None
     assert found.times.created_at is not None
     assert found.times.started_at - found.times.created_at == timedelta(seconds=5)
+
+
+async def test_a_request_that_says_more_is_not_the_lost_one() -> None:
+    """Ours never arrived, and another of the same prompt did: it is left to a person."""
+    it = TestFal.sheet.rehearse()
+    lost = it.task(**FIELDS)
+    made = await it.submitted(it.task(**FIELDS, extra={"cfg_scale": 0.7}))
+    await it.clock.advance(60)
+    found = await it.find(lost, elapsed=60.0)
+    assert isinstance(found, Undecided)
+    assert found.candidates == (made.remote_id,)
+
+
+def test_a_full_page_without_a_cursor_is_no_end() -> None:
+    """The cursor's name is not documented: where it is another, what stands further down is not known."""
+    it = TestFal.sheet.rehearse()
+    task = it.task(**FIELDS)
+    sent = {name: value for name, value in task.parameters.items() if name != "endpoint_id"}
+    row = {"request_id": "1", "sent_at": task.created_at.isoformat(), "json_input": sent}
+    others = [{"request_id": str(number), "json_input": {}} for number in range(2, 101)]
+    search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=0.0, lost_ago=0.0, owned=frozenset())
+    for rows, outcome in (([row], Found), ([row, *others], Undecided)):
+        assert isinstance(converse(it.adapter.find(task, search), reply({"items": rows}))[1], outcome)

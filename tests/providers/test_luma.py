@@ -6,7 +6,7 @@ import pytest
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Checked, Refused
+from vidrelay.core.ports import Checked, Refused, Search, Undecided
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -149,3 +149,25 @@ async def test_tasks_far_down_the_list_are_asked_for_by_themselves():
     before = len(it.requests)
     assert await it.run(it.adapter.poll_many(tasks)) == {}
     assert len(it.requests) - before == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "outcome"),
+    [
+        ({}, Found),
+        ({"aspect_ratio": "16:9", "duration": "5s", "loop": False, "callback_url": "https://x.example"}, Found),
+        ({"resolution": "1080p"}, Undecided),
+        ({"loop": True}, Undecided),
+        ({"concepts": [{"key": "dolly_zoom"}]}, Undecided),
+        ({"model": "ray-flash-2"}, Undecided),
+    ],
+)
+def test_a_request_that_says_more_is_not_the_lost_one(request_, outcome):
+    """What Luma may have filled in itself is no difference; what somebody must have asked for is one."""
+    it = TestLuma.sheet.rehearse()
+    task = it.task()
+    made = {"prompt": "a paper boat", "model": "ray-2", **request_}
+    row = {**JOB, "state": "queued", "created_at": task.created_at.isoformat(), "request": made}
+    search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=0.0, lost_ago=0.0, owned=frozenset())
+    listed = reply({"generations": [row], "has_more": False})
+    assert isinstance(converse(it.adapter.find(task, search), listed)[1], outcome)

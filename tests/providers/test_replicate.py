@@ -306,3 +306,33 @@ async def test_an_erased_clip_is_told_as_expired() -> None:
     ended = await it.poll(task)
     assert isinstance(ended, Failed)
     assert ended.problem.code == "remote_expired"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**FIELDS, "extra": {"input": {"fps": 30}}},
+        {**FIELDS, "references": (Reference(url="https://x.example/1.png"),)},
+    ],
+)
+async def test_a_request_that_says_more_is_not_the_lost_one(other: dict[str, Any]) -> None:
+    """Ours never arrived, and another of the same prompt did: it is not taken for ours, nor for proof of absence."""
+    it = TestReplicate.sheet.rehearse()
+    lost = it.task(**FIELDS)
+    made = await it.submitted(it.task(**other))
+    await it.clock.advance(700)
+    found = await it.find(lost, elapsed=700.0)
+    assert isinstance(found, Undecided)
+    assert found.candidates == (made.remote_id,)
+
+
+async def test_a_deployment_is_part_of_what_was_asked_for() -> None:
+    """The same input at another deployment is another clip."""
+    it = TestReplicate.sheet.rehearse()
+    lost = it.task(model_version="deployments/acme/clips")
+    await it.submitted(it.task(model_version="deployments/acme/drafts"))
+    assert not isinstance(await it.find(lost), Found)
+    made = await it.submitted(it.task(model_version="deployments/acme/clips"))
+    found = await it.find(lost)
+    assert isinstance(found, Found)
+    assert found.remote_id == made.remote_id

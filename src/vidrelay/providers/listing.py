@@ -2,9 +2,12 @@
 Looks for a lost create in a provider's list: which jobs can be it by their time and their words, and what that proves.
 """
 
-from collections.abc import Mapping
+import binascii
+from base64 import b64decode
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from vidrelay.core.lifecycle import Absent, Found
@@ -57,21 +60,67 @@ def between(search: Search, reply: HttpReply) -> Between:
     return Between(search.sent_at - SLACK, search.lost_at + SLACK)
 
 
-def settled(alike: Mapping[str, Found], *, whole: bool = True, complete_after: float | None = None) -> FindOutcome:
+def settled(
+    alike: Mapping[str, Found],
+    *,
+    whole: bool = True,
+    complete_after: float | None = None,
+    doubtful: Collection[str] = (),
+) -> FindOutcome:
     """
     What the jobs that can be the lost one (by their ids) prove.
 
     One, and no more, is it. In a list not read to its end (`whole`), another may stand further down. `complete_after`
     is how many seconds ago it was lost, where the list is documented as complete: then none at all proves absence in
-    time.
+    time. `doubtful` are jobs of which `likeness` cannot tell: they are not taken for it, and there is no absence while
+    they are there.
     """
     if len(alike) == 1 and whole:
         (found,) = alike.values()
         return replace(found, times=replace(found.times, completed_at=None))
-    if not alike and whole and complete_after is not None and complete_after >= SURE_AFTER:
+    if not alike and not doubtful and whole and complete_after is not None and complete_after >= SURE_AFTER:
         return Absent()
-    detail = f"{len(alike) or 'no'} jobs in the provider's list look like it"
-    return Undecided(detail=detail, candidates=tuple(alike))
+    candidates = (*alike, *doubtful)
+    detail = f"{len(candidates) or 'no'} jobs in the provider's list look like it"
+    return Undecided(detail=detail, candidates=candidates)
+
+
+def likeness(listed: Any, sent: Any) -> bool | None:
+    """
+    Whether what a list shows is what was sent. None: it has all of it, and more beside it, or a picture of other bytes,
+    which the provider may have added or changed, or somebody else may have sent.
+    """
+    if isinstance(sent, Mapping) and "$asset" in sent:
+        return _shows(listed, sent)
+    if isinstance(sent, Mapping):
+        if not isinstance(listed, Mapping):
+            return False
+        more = any(value is not None and sent.get(name) is None for name, value in listed.items())
+        return _all_of(likeness(listed.get(name), value) for name, value in sent.items()) and (None if more else True)
+    if isinstance(sent, list | tuple) and isinstance(listed, list):
+        return len(sent) == len(listed) and _all_of(map(likeness, listed, sent))
+    return same(listed, sent)
+
+
+def _all_of(parts: Iterable[bool | None]) -> bool | None:
+    known = set(parts)
+    return False if False in known else None if None in known else True
+
+
+def _shows(listed: Any, picture: Mapping[str, Any]) -> bool | None:
+    """
+    Its bytes where they stand in the list, or the address of its copy; else only that there is one.
+    """
+    if isinstance(listed, str) and listed.startswith("data:"):
+        try:
+            shown = b64decode(listed.partition(",")[2], validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        return True if f"sha256:{sha256(shown).hexdigest()}" == picture["$asset"] else None
+    copy = picture.get("$copy")
+    if isinstance(copy, str) and isinstance(listed, str):
+        return listed == copy or None
+    return bool(listed)
 
 
 def same(listed: Any, sent: Any) -> bool:

@@ -41,6 +41,7 @@ from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
 
 MAX_PAGES = 5
+PAGE = 100
 EARLIER = timedelta(hours=1)
 """So far before its sending the list is asked for a lost create: its clock is known by its first answer only."""
 
@@ -141,10 +142,11 @@ class FalAdapter(JsonAdapter):
         endpoint = str(task.parameters.get(ENDPOINT) or "")
         owned = {remote_id.rpartition("/")[2] for remote_id in search.owned}
         alike: dict[str, Found] = {}
+        doubtful: set[str] = set()
         when, cursor = None, None
         for _ in range(MAX_PAGES):
             start = (search.sent_at - EARLIER).isoformat()
-            query = {"endpoint_id": endpoint, "start": start, "expand": "payloads", "limit": 100, "cursor": cursor}
+            query = {"endpoint_id": endpoint, "start": start, "expand": "payloads", "limit": PAGE, "cursor": cursor}
             reply = yield self._away(
                 self._platform, "/v1/models/requests/by-endpoint", query=query, max_reply_bytes=LIST_REPLY_BYTES
             )
@@ -155,12 +157,18 @@ class FalAdapter(JsonAdapter):
             when = when or between(search, reply)
             for row in rows:
                 remote_id = text_of(row, "request_id") or ""
-                if remote_id not in owned and super().valid_id(remote_id) and is_alike(row, task, when):
+                if remote_id in owned or not super().valid_id(remote_id):
+                    continue
+                likely = is_alike(row, task, when)
+                if likely is None:
+                    doubtful.add(remote_id)
+                elif likely:
                     alike[remote_id] = found_of(row)
             cursor = text_of(data, "next_cursor")
             if not cursor or not rows:
-                return settled(alike)
-        return settled(alike, whole=False)
+                # The cursor's name is not documented: a full page without one is no end.
+                return settled(alike, whole=len(rows) < PAGE, doubtful=sorted(doubtful))
+        return settled(alike, whole=False, doubtful=sorted(doubtful))
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """

@@ -8,7 +8,7 @@ from typing import Any
 from vidrelay.core.lifecycle import Found
 from vidrelay.core.task import RemoteState, RemoteTimes, Task
 from vidrelay.providers.fal.parameters import ENDPOINT
-from vidrelay.providers.listing import Between, same
+from vidrelay.providers.listing import Between, likeness
 from vidrelay.providers.replies import text_of, time_of
 
 
@@ -20,17 +20,15 @@ def rows_of(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
     return [row for row in lists[0] if isinstance(row, dict)] if lists else None
 
 
-def is_alike(row: Mapping[str, Any], task: Task, when: Between) -> bool:
+def is_alike(row: Mapping[str, Any], task: Task, when: Between) -> bool | None:
     """
-    Whether a request was sent in that time and has all that we sent; of a picture only that there is one can be told.
+    Whether a request was sent in that time and has all that we sent and no more; None: that cannot be told
+    (`likeness`).
     """
     listed = row.get("json_input")
     if not isinstance(listed, Mapping) or not when.holds(time_of(row, "sent_at")):
         return False
-    sent = {name: value for name, value in task.parameters.items() if name != ENDPOINT}
-    return all(
-        bool(listed.get(name)) if _has_picture(value) else same(listed.get(name), value) for name, value in sent.items()
-    )
+    return likeness(listed, {name: value for name, value in task.parameters.items() if name != ENDPOINT})
 
 
 def found_of(row: Mapping[str, Any]) -> Found:
@@ -43,9 +41,3 @@ def found_of(row: Mapping[str, Any]) -> Found:
         remote_state=None if started is None else RemoteState.WORKING,
         times=RemoteTimes(created_at=time_of(row, "sent_at"), started_at=started),
     )
-
-
-def _has_picture(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return "$asset" in value or any(map(_has_picture, value.values()))
-    return isinstance(value, list | tuple) and any(map(_has_picture, value))

@@ -24,7 +24,7 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.listing import between, likeness, settled
 from vidrelay.providers.luma import words
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, whole, with_extra
@@ -128,6 +128,7 @@ class LumaAdapter(JsonAdapter):
         Its order is not documented. Where it is seen to go back in time, it is read no further than to the loss.
         """
         alike: dict[str, Found] = {}
+        doubtful: set[str] = set()
         when = None
         made: list[datetime | None] = []
         for page in range(MAX_PAGES):
@@ -141,12 +142,15 @@ class LumaAdapter(JsonAdapter):
                 remote_id, made_at = text_of(row, "id") or "", time_of(row, "created_at")
                 made.append(made_at)
                 usable = remote_id not in search.owned and self.valid_id(remote_id)
-                if usable and when.holds(made_at) and _is_alike(row, task):
+                likely = _is_alike(row, task) if usable and when.holds(made_at) else False
+                if likely is None:
+                    doubtful.add(remote_id)
+                elif likely:
                     state = words.STATES.read(text_of(row, "state")).remote_state
                     alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=_times(row))
             if not rows or data.get("has_more") is not True or _is_past(made, when.earliest):
-                return settled(alike)
-        return settled(alike, whole=False)
+                return settled(alike, doubtful=sorted(doubtful))
+        return settled(alike, whole=False, doubtful=sorted(doubtful))
 
     def check(self) -> Conversation[CheckOutcome]:
         """
@@ -195,15 +199,25 @@ def _is_past(made: Sequence[datetime | None], earliest: datetime) -> bool:
     return goes_back and bool(known) and known[-1] < earliest
 
 
-def _is_alike(row: Mapping[str, Any], task: Task) -> bool:
-    request = object_of(row, "request")
-    names = ("prompt", "model", "duration", "resolution", "aspect_ratio", "keyframes", "loop")
-    # The prompt must be there; what else a row leaves out, it does not contradict. Nobody adds frames, though.
-    return (
-        text_of(request, "prompt") == task.parameters.get("prompt")
-        and (not request.get("keyframes") or bool(task.parameters.get("keyframes")))
-        and all(same(request[name], task.parameters.get(name)) for name in names if request.get(name) is not None)
-    )
+def _is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
+    """
+    Whether a row's request is ours. The prompt must be there; what else a row leaves out, it does not contradict. None:
+    it says what we did not, and what Luma is not known to fill in.
+    """
+    asked, sent = row.get("request"), task.parameters
+    request: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
+    shown = {name: value for name, value in request.items() if value is not None and name not in words.UNTOLD}
+    if text_of(request, "prompt") != sent.get("prompt"):
+        return False
+    parts = [likeness(value, sent[name]) for name, value in shown.items() if sent.get(name) is not None]
+    if False in parts:
+        return False
+    more = {name: value for name, value in shown.items() if sent.get(name) is None}
+    # Nobody adds frames.
+    if more.get("keyframes"):
+        return False
+    added = any(value not in words.FILLED_IN.get(name, ()) for name, value in more.items())
+    return None if added or None in parts else True
 
 
 def _times(data: Mapping[str, Any]) -> RemoteTimes:

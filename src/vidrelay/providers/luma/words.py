@@ -3,7 +3,9 @@ Dream Machine's words, said once.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
@@ -29,6 +31,18 @@ DURATIONS = (5, 9)
 """The seconds that a clip of these models may have."""
 RATIOS = ("1:1", "16:9", "9:16", "4:3", "3:4", "21:9", "9:21")
 RESOLUTIONS = ("540p", "720p", "1080p", "4k")
+
+FILLED_IN: Mapping[str, tuple[Any, ...]] = {
+    "aspect_ratio": ("16:9",),
+    "duration": ("5s",),
+    "resolution": ("540p", "720p"),
+    "loop": (False,),
+    "concepts": ([],),
+    "keyframes": ({},),
+}
+"""What a listed request may say though it was not sent."""
+UNTOLD = frozenset({"generation_type", "callback_url"})
+"""What tells no two requests apart."""
 
 STATES = StatusWords(
     "luma",

@@ -135,6 +135,7 @@ class ReplicateAdapter(JsonAdapter):
         Read the list: its first page shows the provider's clock, the next ones only what was made in between.
         """
         alike: dict[str, Found] = {}
+        doubtful: set[str] = set()
         erased = False
         when, query = None, dict[str, Any]()
         for _ in range(MAX_PAGES):
@@ -152,18 +153,21 @@ class ReplicateAdapter(JsonAdapter):
                 if not when.holds(time_of(row, "created_at")):
                     continue
                 erased = erased or row.get("data_removed") is True or not row.get("input")
-                if is_alike(row, task):
+                likely = is_alike(row, task)
+                if likely is None:
+                    doubtful.add(remote_id)
+                elif likely:
                     state = words.STATES.read(text_of(row, "status")).remote_state
                     alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=words.times(row))
             cursor = cursor_of(data)
             oldest = min((made for made in (time_of(row, "created_at") for row in rows) if made), default=None)
             if cursor is None or (oldest is not None and oldest < when.earliest):
                 gone = erased or search.lost_ago > INPUT_KEPT
-                return settled(alike, complete_after=None if gone else search.elapsed)
+                return settled(alike, complete_after=None if gone else search.elapsed, doubtful=sorted(doubtful))
             query = {"cursor": cursor}
             if begins:
                 query = {"created_after": when.earliest.isoformat(), "created_before": when.latest.isoformat()}
-        return settled(alike, whole=False)
+        return settled(alike, whole=False, doubtful=sorted(doubtful))
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """

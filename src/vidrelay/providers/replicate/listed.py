@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from vidrelay.core.task import Task
-from vidrelay.providers.listing import same
+from vidrelay.providers.listing import likeness, same
 from vidrelay.providers.replies import text_of
 
 
@@ -29,21 +29,18 @@ def cursor_of(data: Mapping[str, Any]) -> str | None:
         return None
 
 
-def is_alike(row: Mapping[str, Any], task: Task) -> bool:
+def is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
     """
-    Whether a prediction has all that we sent; of a picture it can only be told that there is one.
+    Whether a prediction was asked for as ours was: of the same model, version or deployment, with all of our input and
+    no more. None: that cannot be told (`likeness`).
     """
-    listed, sent = row.get("input"), task.parameters.get("input") or {}
+    listed, sent = row.get("input"), task.parameters
     if not isinstance(listed, Mapping) or row.get("source") not in (None, "api"):
         return False
-    if any(not same(row.get(name), task.parameters.get(name)) for name in ("model", "version")):
+    if any(not same(row.get(name), sent.get(name)) for name in ("model", "version")):
         return False
-    return all(
-        bool(listed.get(name)) if _has_picture(value) else same(listed.get(name), value) for name, value in sent.items()
-    )
-
-
-def _has_picture(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return "$asset" in value or any(map(_has_picture, value.values()))
-    return isinstance(value, list) and any(map(_has_picture, value))
+    deployment = text_of(row, "deployment")
+    if deployment is not None and deployment != sent.get("deployment"):
+        return False
+    alike = likeness(listed, sent.get("input") or {})
+    return None if alike and deployment is None and sent.get("deployment") else alike

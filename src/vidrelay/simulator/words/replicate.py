@@ -130,6 +130,7 @@ class ReplicateWords(Words):
             "started_at": None if job.started is None else iso(self.engine.wall(job.started)),
             "completed_at": None if job.ended is None else iso(self.engine.wall(job.ended)),
             "data_removed": erased,
+            "deployment": made["model"] if made["kind"] == "deployments" else None,
             "source": "api",
             "urls": {"get": here, "cancel": f"{here}/cancel", "web": f"http://{call.host}/p/{job.id}"},
         }
