@@ -9,7 +9,7 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
 from vidrelay.core.ports import NotThere, Refused, Undecided, Unknown
 from vidrelay.core.task import Asset, Reference
@@ -186,6 +186,26 @@ async def test_a_clock_that_is_wrong_is_put_right_by_the_provider(ahead):
     assert isinstance(await it.poll(task), StillRunning)
 
 
+def test_half_a_pair_is_refused_at_once():
+    """An account with half a key cannot sign anything, and says so before any call."""
+    it = TestKling.sheet.rehearse()
+    for key in (f"{ACCESS}:", f":{SECRET}"):
+        with pytest.raises(ConfigError) as refusal:
+            make_with(it, key)
+        assert ACCESS not in refusal.value.message
+        assert SECRET not in refusal.value.message
+
+
+def test_a_clock_at_the_end_of_time_shows_nothing():
+    """A `Date` of the year 9999 in a 1004 must not break the calls that follow."""
+    it = TestKling.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id="8")
+    late = reply({"code": 1004, "message": "expired"}, status=401, headers={"date": "Fri, 31 Dec 9999 23:59:59 GMT"})
+    for _ in range(2):
+        assert isinstance(converse(it.adapter.poll(task), late, repeat=True)[1], Refused)
+    assert isinstance(converse(it.adapter.poll(task), reply(_running("processing")))[1], StillRunning)
+
+
 async def test_a_token_that_is_refused_however_it_is_made_pauses_the_account():
     """Made anew in vain, it is not made again and again."""
     it = rehearse()
@@ -218,6 +238,10 @@ def test_neither_secret_nor_token_is_told():
     outcome = converse(it.adapter.submit(it.task(**FIELDS)), reply(told, status=401))[1]
     assert isinstance(outcome, Refused)
     assert not any(secret in outcome.detail for secret in (token, SECRET))
+    data = {"task_id": "8", "task_status": "failed", "task_status_msg": f"bad {token}, {SECRET}"}
+    ended = converse(it.adapter.submit(it.task(**FIELDS)), reply({"code": 0, "message": "", "data": data}))[1]
+    assert isinstance(ended, Failed)
+    assert not any(secret in ended.problem.detail for secret in (token, SECRET))
 
 
 # Our own id -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply
 from vidrelay.core.ports import (
     Checked,
@@ -28,15 +28,26 @@ from vidrelay.core.ports import (
     Undecided,
     Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.kling import words
 from vidrelay.providers.kling.parameters import prepared
 from vidrelay.providers.kling.token import Token
 from vidrelay.providers.listing import between
-from vidrelay.providers.replies import date_of, number_of, text_of, told
+from vidrelay.providers.replies import date_of, number_of, object_of, rows_of, text_of
 from vidrelay.providers.uniform import bare, filled
-from vidrelay.providers.verdicts import Meaning, Said, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Said,
+    Standing,
+    failed,
+    of_call,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 PAGE = 100
 EXTERNAL_ID = "external_task_id"
@@ -94,9 +105,9 @@ class KlingAdapter(JsonAdapter):
                 isinstance(outcome, Failed) and words.code_of(reply) in words.BAD_PARAMETERS and task.attempts > 1
             )
             return (yield from self._made_before(task, outcome)) if repeated else outcome
-        remote_id = text_of(data, "task_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "task_id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATES.read(text_of(data, "task_status"))
         if standing is Standing.FAILED:
             return self._ended(data, remote_id)
@@ -119,9 +130,9 @@ class KlingAdapter(JsonAdapter):
         """
         One GET, in the kind that it was made in.
         """
-        remote_id = task.remote_id or ""
-        outcome: PollOutcome = NotThere(detail="its id is none of this provider's")
-        for kind in _kinds(task) if self.valid_id(remote_id) else ():
+        remote_id = self.usable(task.remote_id)
+        outcome: PollOutcome = NOT_OURS
+        for kind in _kinds(task) if remote_id is not None else ():
             reply = yield from self._asked(f"/v1/videos/{kind}/{remote_id}")
             data = words.task_of(reply)
             outcome = of_poll(self._error(reply)) if data is None else self._seen(data)
@@ -139,10 +150,10 @@ class KlingAdapter(JsonAdapter):
             reply = yield from self._asked(
                 f"/v1/videos/{kind}", pageNum=1, pageSize=PAGE, max_reply_bytes=LIST_REPLY_BYTES
             )
-            rows = (words.taken(reply) or {}).get("data")
-            if not isinstance(rows, list):
+            rows = rows_of(words.taken(reply) or {}, "data")
+            if rows is None:
                 return of_call(self._error(reply))
-            for row in [one for one in rows if isinstance(one, dict)]:
+            for row in rows:
                 remote_id = text_of(row, "task_id")
                 outcome = self._seen(row)
                 if remote_id in wanted and not isinstance(outcome, Trouble):
@@ -175,8 +186,7 @@ class KlingAdapter(JsonAdapter):
                     continue
                 return outcome
             remote_id = text_of(data, "task_id") or ""
-            info = data.get("task_info")
-            shown = text_of(info, EXTERNAL_ID) if isinstance(info, dict) else None
+            shown = text_of(object_of(data, "task_info"), EXTERNAL_ID)
             in_time = ours or (search is not None and between(search, reply).holds(words.times_of(data).created_at))
             if not self.valid_id(remote_id) or shown not in (None, name) or not in_time:
                 return Undecided(detail="the provider answered with a task that may be another")
@@ -194,9 +204,8 @@ class KlingAdapter(JsonAdapter):
         data = words.task_of(reply)
         if data is None:
             return of_call(self._error(reply))
-        packs = data.get("resource_pack_subscribe_infos")
-        rows = [one for one in packs if isinstance(one, dict)] if isinstance(packs, list) else []
-        left = [number_of(row, "remaining_quantity") for row in rows if row.get("status") == "online"]
+        packs = rows_of(data, "resource_pack_subscribe_infos") or []
+        left = [number_of(pack, "remaining_quantity") for pack in packs if pack.get("status") == "online"]
         return Checked(detail=f"{sum(one for one in left if one is not None):g} units left, as of 12 hours ago")
 
     def _asked(self, path: str, *, max_reply_bytes: int = API_REPLY_BYTES, **query: Any) -> Conversation[HttpReply]:
@@ -224,13 +233,8 @@ class KlingAdapter(JsonAdapter):
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(data, "task_status")):
             case Standing.DONE:
-                result = data.get("task_result")
-                made = result.get("videos") if isinstance(result, dict) else None
-                urls = [one.get("url") for one in made if isinstance(one, dict)] if isinstance(made, list) else []
-                outputs = tuple(RemoteFile(url=url) for url in urls if isinstance(url, str) and url)
-                if not outputs:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=outputs, times=words.times_of(data, ended=True))
+                clips = rows_of(object_of(data, "task_result"), "videos") or []
+                return ready(*(text_of(clip, "url") for clip in clips), times=words.times_of(data, ended=True))
             case Standing.FAILED:
                 return self._ended(data)
             case standing:
@@ -238,7 +242,7 @@ class KlingAdapter(JsonAdapter):
 
     def _ended(self, data: Mapping[str, Any], remote_id: str | None = None) -> Failed:
         why = text_of(data, "task_status_msg") or "it says failed and no more"
-        return failed(Meaning.AGAIN, told(why, secret=self.key), remote_id=remote_id)
+        return failed(Meaning.AGAIN, words.shown(why, secrets=self._token.secrets), remote_id=remote_id)
 
 
 def make(settings: AdapterSettings) -> KlingAdapter:
@@ -246,7 +250,7 @@ def make(settings: AdapterSettings) -> KlingAdapter:
     The adapter of an account.
 
     Raises:
-        ConfigError: Its base URL is none.
+        ConfigError: Its base URL is none, or its key is half a pair.
     """
     return KlingAdapter(settings)
 

@@ -26,10 +26,8 @@ def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         body["negative_prompt"] = at_most(request.negative_prompt, words.MAX_PROMPT, field="negativePrompt")
     if request.duration is not None:
         body["duration"] = str(_seconds(model, request.duration))
-    given = pictures(request, assets, who="Kling", roles=(FIRST, LAST))
+    given = pictures(request, assets, who="Kling", roles=(FIRST, LAST), last_alone=False)
     measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Kling")
-    if given.last is not None and given.first is None:
-        raise InvalidRequest("Kling takes a last frame only with a first one.", field="references")
     if given.first is not None:
         body["image"] = given.first
     if given.last is not None:

@@ -7,22 +7,31 @@ from datetime import datetime, timedelta
 
 import jwt
 
+from vidrelay.providers.credentials import key_pair
+
 LIFE = timedelta(minutes=30)
 RENEWED_AFTER = timedelta(minutes=25)
 EARLY = timedelta(seconds=5)
 """A token is valid from a little before it was made, since clocks differ."""
 FRESH = timedelta(minutes=1)
+LAST_YEAR = 9000
+"""A clock that shows a later one shows nothing: a token made by it would end after the end of time."""
 
 
 class Token:
     """
-    The token of a key `ACCESS:SECRET`; any other key is a bearer token itself.
+    The token of a key `ACCESS:SECRET`; a key without a colon is a bearer token itself.
     """
 
     def __init__(self, key: str | None, now: Callable[[], datetime]) -> None:
+        """
+        Read the key.
+
+        Raises:
+            ConfigError: It has a colon, and nothing before or behind it.
+        """
         self._plain = key
-        self._access, is_pair, self._secret = (key or "").partition(":")
-        self._signs = bool(is_pair)
+        self._pair = key_pair(key, who="Kling") if ":" in (key or "") else None
         self._now = now
         self._token = ""
         self._made_at: datetime | None = None
@@ -33,23 +42,24 @@ class Token:
         """
         What must not be shown.
         """
-        return tuple(one for one in (self._plain, self._secret, self._token) if one)
+        secret = None if self._pair is None else self._pair.secret
+        return tuple(one for one in (self._plain, secret, self._token) if one)
 
     def bearer(self) -> str | None:
         """
         The token to send now; None without a key.
         """
-        if not self._signs:
+        if self._pair is None:
             return self._plain
         now = self._now()
         if self._made_at is None or not timedelta() <= now - self._made_at < RENEWED_AFTER:
             told = now + self._ahead
             claims = {
-                "iss": self._access,
+                "iss": self._pair.access,
                 "exp": int((told + LIFE).timestamp()),
                 "nbf": int((told - EARLY).timestamp()),
             }
-            self._token = jwt.encode(claims, self._secret, algorithm="HS256", headers={"typ": "JWT"})
+            self._token = jwt.encode(claims, self._pair.secret, algorithm="HS256", headers={"typ": "JWT"})
             self._made_at = now
         return self._token
 
@@ -60,7 +70,7 @@ class Token:
         """
         now = self._now()
         was_new = self._made_at is None or now - self._made_at < FRESH
-        ahead = timedelta() if shown is None else shown - now
+        ahead = timedelta() if shown is None or shown.year > LAST_YEAR else shown - now
         by_another_clock = abs(ahead - self._ahead) > EARLY
         self._ahead, self._made_at = ahead, None
-        return self._signs and (by_another_clock or not was_new)
+        return self._pair is not None and (by_another_clock or not was_new)

@@ -107,9 +107,16 @@ def error(reply: HttpReply, *, secrets: Sequence[str]) -> Said:
     Read `{"code", "message", "request_id"}`.
     """
     message = text_of(read_object(reply) or {}, "message")
+    return said(reply, CODES, code=code_of(reply), detail=None if message is None else shown(message, secrets=secrets))
+
+
+def shown(text: str, *, secrets: Sequence[str]) -> str:
+    """
+    The provider's words, fit to be shown: without key, secret and token.
+    """
     for secret in secrets:
-        message = None if message is None else message.replace(secret, "[key]")
-    return said(reply, CODES, code=code_of(reply), detail=None if message is None else told(message, secret=None))
+        text = text.replace(secret, "[key]")
+    return told(text, secret=None)
 
 
 def times_of(data: Mapping[str, Any], *, ended: bool = False) -> RemoteTimes:
