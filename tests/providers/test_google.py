@@ -11,7 +11,7 @@ import pytest
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused, Trouble
+from vidrelay.core.ports import Refused, Trouble, Unknown
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.google.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
@@ -369,3 +369,50 @@ async def test_a_cancel_that_is_only_taken_is_asked_again():
     for status, outcome in (("in_progress", Trouble), ("completed", CancelTooLate), ("cancelled", Cancelled)):
         seen = converse(it.adapter.cancel(task), reply({**INTERACTION, "status": status}))[1]
         assert isinstance(seen, outcome), status
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("code", ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED"])
+def test_a_5xx_never_proves_that_nothing_was_made(status, code):
+    """Whatever word comes with it: a create that is sent again could be paid twice."""
+    it = TestVeo.sheet.rehearse()
+    told = {"error": {"code": status, "status": code, "message": "no"}}
+    assert isinstance(converse(it.adapter.submit(it.task()), reply(told, status=status))[1], Unknown)
+
+
+@pytest.mark.parametrize("model", ["veo 3", "veo/../../files", "veo?x=1", "veo:x", "../v1", "", "models/"])
+def test_a_model_that_is_none_is_refused(model):
+    """It stands in the address, which nothing else must come into."""
+    it = TestVeo.sheet.rehearse()
+    if model:
+        with pytest.raises(InvalidRequest) as refused:
+            it.task(model_version=model)
+        assert refused.value.field == "modelVersion"
+    named = it.task(model_version="models/veo-3.1-fast-generate-preview").parameters
+    assert named == it.task(model_version="veo-3.1-fast-generate-preview").parameters
+
+
+@pytest.mark.parametrize(
+    ("sheet", "told"),
+    [(TestVeo.sheet, {"name": "v1_abc"}), (TestOmni.sheet, {"id": OPERATION, "status": "queued"})],
+    ids=["veo", "omni"],
+)
+def test_an_id_of_the_other_kind_is_none(sheet, told):
+    """It would be asked for at the wrong place, and then be taken for gone."""
+    it = sheet.rehearse()
+    assert isinstance(converse(it.adapter.submit(it.task(**sheet.fields)), reply(told))[1], Unknown)
+
+
+def test_no_word_of_an_answer_is_shown_as_it_is():
+    """Neither the key nor what steers a terminal, in whatever field of it they stand."""
+    it = TestOmni.sheet.rehearse()
+    content = [{"type": "video", "mime_type": "video/mp4", "data": "AAAA"}]
+    told = {"id": "key-canary\u001b[2J", "status": "completed", "steps": [{"type": "model_output", "content": content}]}
+    seen = converse(it.adapter.poll(replace(it.task(**OMNI), remote_id="v1_abc")), reply(told))[1]
+    assert isinstance(seen, Failed)
+    error = {"error": {"code": 400, "status": "key-canary\u001b[2J", "message": "no"}}
+    refused = converse(it.adapter.submit(it.task(**OMNI)), reply(error, status=400))[1]
+    assert isinstance(refused, Failed)
+    for detail in (seen.problem.detail, refused.problem.detail):
+        assert "key-canary" not in detail
+        assert "\u001b" not in detail

@@ -70,7 +70,7 @@ class GoogleAdapter(JsonAdapter):
         Raises:
             InvalidRequest: The model cannot do it; names the field and what it accepts.
         """
-        model = request.model_version or words.VEO
+        model = words.model(request.model_version or words.VEO)
         if model.startswith(words.OMNI):
             return interactions.prepare(request, assets, model)
         return veo.prepare(request, assets, model)
@@ -88,9 +88,12 @@ class GoogleAdapter(JsonAdapter):
         reply = yield self.post(path, body, creates=True)
         data = read_object(reply)
         if not 200 <= reply.status < 300:
-            return of_create(words.error(reply, key=self.key))
+            error = words.error(reply, key=self.key)
+            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
         remote_id = None if data is None else text_of(data, name)
-        if data is None or remote_id is None or not self.valid_id(remote_id):
+        # An operation is told from an interaction by its name alone, later on.
+        usable = remote_id is not None and self.valid_id(remote_id) and _is_veo(remote_id) == (name == "name")
+        if data is None or remote_id is None or not usable:
             return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
         if name == "name":
             return Accepted(remote_id=remote_id)

@@ -117,7 +117,7 @@ def _done(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
         when = RemoteTimes(created_at=time_of(data, "created"), completed_at=ended_at)
         return Ready(outputs=tuple(RemoteFile(url=uri) for uri in uris), times=when)
     if any(text_of(one, "data") for one in videos):
-        told_id = text_of(data, "id") or "this one"
+        told_id = told(text_of(data, "id") or "this one", secret=secret)
         detail = (
             f"Google sent the clip inside its answer, although an address was asked for, and the relay cannot take it "
             f"from there. It was made and paid for: read it at Google as interaction {told_id}, or import it later."

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
 from vidrelay.providers.replies import number_of, read_object, text_of, told
@@ -82,6 +83,7 @@ CODES: Codes = {
 _FILE = re.compile(
     r"https://generativelanguage\.googleapis\.com/(?:download/)?v1(?:beta)?/files/([A-Za-z0-9_-]+)(?::download)?(?:\?.*)?"
 )
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LONG_LIMIT = re.compile(r"per.?day|daily|spend", re.IGNORECASE)
 _POLICY = re.compile(r"usage guidelines|safety|content polic|responsible ai|sensitive|prohibited", re.IGNORECASE)
 _DELAY = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
@@ -97,7 +99,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     told_of = (read_object(reply) or {}).get("error")
     inner: dict[str, Any] = told_of if isinstance(told_of, dict) else {}
     message, code = text_of(inner, "message"), code_of(inner)
-    read = said(reply, CODES, code=code, detail=None if message is None else told(message, secret=key))
+    read = said(reply, CODES, code=code, detail=message, secret=key)
     details = _objects(inner.get("details"))
     delays = [_seconds(text_of(one, "retryDelay")) for one in details]
     asked = [one for one in (read.retry_after, *delays) if one is not None]
@@ -109,6 +111,21 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     if read.meaning is Meaning.REJECTED and _POLICY.search(message or ""):
         return replace(read, meaning=Meaning.MODERATED)
     return read
+
+
+def model(name: str) -> str:
+    """
+    The model's name, with or without `models/` before it, as it stands in an address.
+
+    Raises:
+        InvalidRequest: It is none.
+    """
+    bare = name.removeprefix("models/")
+    if _MODEL.fullmatch(bare) is None:
+        raise InvalidRequest(
+            "A model of Google's is named by letters, digits, dots, dashes and underscores.", field="modelVersion"
+        )
+    return bare
 
 
 def code_of(error: Mapping[str, Any]) -> str | None:
