@@ -3,11 +3,10 @@ Toward Jimeng (fills port Adapter). Every call is a POST that is signed as it le
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, StillRunning
 from vidrelay.core.messages import HttpRequest, Json
 from vidrelay.core.ports import (
     CancelResult,
@@ -18,32 +17,40 @@ from vidrelay.core.ports import (
     PictureRule,
     PollOutcome,
     Prepared,
-    Refused,
     SubmitOutcome,
     Traits,
-    Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
-from vidrelay.providers.credentials import key_pair
+from vidrelay.core.task import Asset, CancelOutcome, Request, Task
+from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.jimeng import words
 from vidrelay.providers.jimeng.parameters import prepared
 from vidrelay.providers.jimeng.signature import signed_headers
-from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.replies import read_object, text_of
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.replies import object_of, read_object, text_of
+from vidrelay.providers.signing import SignedAdapter
 from vidrelay.providers.uniform import bare, filled
-from vidrelay.providers.verdicts import Meaning, Standing, failed, meaning_of, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    meaning_of,
+    of_call,
+    of_create,
+    of_poll,
+    of_refused_cancel,
+    ready,
+    without_id,
+)
 
 
-class JimengAdapter(JsonAdapter):
+class JimengAdapter(SignedAdapter):
     """
     One account at Volcengine's visual service.
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
-        self._pair = key_pair(settings.key, who="Jimeng")
-        self._now = settings.now
+        super().__init__(settings, base_url=words.HOST, who="Jimeng")
         self.traits = Traits(
             can_cancel=True,
             poll_floor=3.0,
@@ -57,11 +64,18 @@ class JimengAdapter(JsonAdapter):
             can_check=True,
         )
 
-    def authorization(self) -> dict[str, str]:
+    def signature(self, pair: KeyPair, request: HttpRequest, body_sha256: str, now: datetime) -> Mapping[str, str]:
         """
-        None: a call is signed when its body is known.
+        By Volcengine's rules.
         """
-        return {}
+        return signed_headers(
+            pair,
+            method=request.method,
+            url=request.url,
+            content_type=request.headers["Content-Type"],
+            body_sha256=body_sha256,
+            now=now,
+        )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
@@ -79,26 +93,22 @@ class JimengAdapter(JsonAdapter):
         reply = yield self._call(words.SUBMIT, filled(task.parameters, bare), creates=True)
         data = words.taken(reply)
         if data is None:
-            return of_create(words.error(reply, secret=self._secret))
-        remote_id = text_of(data, "task_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id)
+            return of_create(words.error(reply, secret=self.secret))
+        remote_id = self.usable(text_of(data, "task_id"))
+        return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One call, which names the `req_key` too. A job that failed is `done`: the code tells.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        if self.usable(task.remote_id) is None:
+            return NOT_OURS
         reply = yield self._call(words.RESULT, self._named(task), asks=True)
         data = words.taken(reply)
         if data is not None:
             return self._seen(data)
-        envelope, error = read_object(reply) or {}, words.error(reply, secret=self._secret)
-        inner = envelope.get("data")
-        word = text_of(inner, "status") if isinstance(inner, dict) else None
+        envelope, error = read_object(reply) or {}, words.error(reply, secret=self.secret)
+        word = text_of(object_of(envelope, "data"), "status")
         code = words.code_of(envelope)
         if code is not None and (code in words.CONTENT or words.STATES.read(word) is Standing.DONE):
             return failed(meaning_of(code, words.CODES) or Meaning.AGAIN, error.detail)
@@ -111,13 +121,10 @@ class JimengAdapter(JsonAdapter):
         reply = yield self._call(words.CANCEL, self._named(task), version=words.CANCEL_VERSION)
         if words.is_good(reply):
             return Cancelled(outcome=CancelOutcome.STOPPED)
-        error = words.error(reply, secret=self._secret)
+        error = words.error(reply, secret=self.secret)
         if not error.readable or error.meaning not in (Meaning.REJECTED, Meaning.MISSING):
             return of_call(error)
-        seen = yield from self.poll(task)
-        if isinstance(seen, Refused | Trouble):
-            return seen
-        return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+        return of_refused_cancel((yield from self.poll(task)))
 
     def check(self) -> Conversation[CheckOutcome]:
         """
@@ -125,13 +132,7 @@ class JimengAdapter(JsonAdapter):
         """
         named = {"req_key": words.TEXT[None], "task_id": "0"}
         reply = yield self._call(words.RESULT, named, asks=True)
-        if words.taken(reply) is not None:
-            return Checked()
-        return of_call(words.error(reply, secret=self._secret))
-
-    @property
-    def _secret(self) -> str | None:
-        return None if self._pair is None else self._pair.secret
+        return of_call(words.error(reply, secret=self.secret)) if words.taken(reply) is None else Checked()
 
     def _named(self, task: Task) -> dict[str, Any]:
         return {"req_key": task.parameters.get("req_key") or task.model_version, "task_id": task.remote_id}
@@ -140,22 +141,7 @@ class JimengAdapter(JsonAdapter):
         self, action: str, body: Any, *, version: str = words.VERSION, creates: bool = False, asks: bool = False
     ) -> HttpRequest:
         query = {"Action": action, "Version": version}
-        request = self.call("POST", "/", query=query, body=Json(value=body), creates=creates)
-        pair = self._pair
-        if pair is None:
-            return replace(request, asks=asks)
-
-        def signed(body_sha256: str) -> Mapping[str, str]:
-            return signed_headers(
-                pair,
-                method=request.method,
-                url=request.url,
-                content_type=request.headers["Content-Type"],
-                body_sha256=body_sha256,
-                now=self._now(),
-            )
-
-        return replace(request, asks=asks, signed=signed)
+        return self.signed(self.call("POST", "/", query=query, body=Json(value=body), creates=creates), asks=asks)
 
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         word = text_of(data, "status")
@@ -163,10 +149,7 @@ class JimengAdapter(JsonAdapter):
             return NotThere(detail="the provider knows no such task, or not any more")
         match words.STATES.read(word):
             case Standing.DONE:
-                url = text_of(data, "video_url")
-                if not url:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=(RemoteFile(url=url),))
+                return ready(text_of(data, "video_url"))
             case Standing.EXPIRED:
                 return failed(Meaning.EXPIRED, "the provider let the task expire")
             case standing:

@@ -20,12 +20,10 @@ def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         InvalidRequest: Jimeng cannot do it; names the field and what it accepts.
     """
     only(request, "aspectRatio", "duration", "resolution", "seed", "references", who="Jimeng")
-    given = pictures(request, assets, who="Jimeng", roles=(FIRST, LAST))
+    given = pictures(request, assets, who="Jimeng", roles=(FIRST, LAST), last_alone=False)
     measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Jimeng")
-    if given.last is not None and given.first is None:
-        raise InvalidRequest("Jimeng takes a last frame only with a first one.", field="references")
     body: dict[str, Any] = {"req_key": _req_key(request, len(request.references)), "prompt": request.prompt}
-    frames = [one for one in (given.first, given.last) if one is not None]
+    frames = list(given.frames)
     if len({isinstance(one, str) for one in frames}) > 1:
         raise InvalidRequest("Jimeng takes both frames as addresses, or both as files.", field="references")
     if frames:

@@ -2,17 +2,14 @@
 Volcengine's signature: HMAC-SHA256 over the call, its signed headers and its body's hash.
 """
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from datetime import datetime
-from functools import reduce
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from vidrelay.providers.credentials import KeyPair
+from vidrelay.providers.signing import chained, sha256, signed_host
 
 ALGORITHM, REGION, SERVICE = "HMAC-SHA256", "cn-north-1", "cv"
-PORTS = {"http": 80, "https": 443}
 
 
 def signed_headers(
@@ -23,11 +20,9 @@ def signed_headers(
     """
     parts = urlsplit(url)
     date = now.strftime("%Y%m%dT%H%M%SZ")
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
-    own_port = parts.port not in (None, PORTS.get(parts.scheme))
     headers = {
         "content-type": content_type,
-        "host": f"{host}:{parts.port}" if own_port else host,
+        "host": signed_host(url),
         "x-content-sha256": body_sha256,
         "x-date": date,
     }
@@ -72,9 +67,5 @@ def signature(
             headers["x-content-sha256"],
         )
     )
-    told = "\n".join((ALGORITHM, headers["x-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()))
-    return reduce(_hmac, (*scope.split("/"), told), secret.encode()).hex()
-
-
-def _hmac(key: bytes, text: str) -> bytes:
-    return hmac.digest(key, text.encode(), hashlib.sha256)
+    to_sign = "\n".join((ALGORITHM, headers["x-date"], scope, sha256(canonical)))
+    return chained(secret, (*scope.split("/"), to_sign))

@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.replies import number_of, object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -94,8 +94,7 @@ def error(reply: HttpReply, *, secret: str | None) -> Said:
     """
     envelope = read_object(reply) or {}
     code, message = code_of(envelope), text_of(envelope, "message")
-    metadata = envelope.get("ResponseMetadata")
-    inner = metadata.get("Error") if isinstance(metadata, dict) else None
-    if isinstance(inner, dict):
+    inner = object_of(object_of(envelope, "ResponseMetadata"), "Error")
+    if inner:
         code, message = text_of(inner, "Code"), text_of(inner, "Message")
-    return said(reply, CODES, code=code, detail=None if message is None else told(message, secret=secret))
+    return said(reply, CODES, code=code, detail=message, secret=secret)

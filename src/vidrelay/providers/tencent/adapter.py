@@ -3,12 +3,11 @@ Toward Tencent's VCLM (fills port Adapter). Every call is a POST that is signed 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpRequest, Json
+from vidrelay.core.lifecycle import Accepted, Found, StillRunning
+from vidrelay.core.messages import HttpRequest
 from vidrelay.core.ports import (
     Checked,
     CheckOutcome,
@@ -22,33 +21,43 @@ from vidrelay.core.ports import (
     Search,
     SubmitOutcome,
     Traits,
-    Trouble,
     Undecided,
     Unknown,
 )
-from vidrelay.core.task import Asset, RemoteFile, Request, Task
-from vidrelay.providers.credentials import key_pair
-from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.replies import text_of, told
+from vidrelay.core.task import Asset, Request, Task
+from vidrelay.providers.credentials import KeyPair
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.replies import reason, text_of
+from vidrelay.providers.signing import SignedAdapter
 from vidrelay.providers.tencent import parameters, words
 from vidrelay.providers.tencent.signature import signed_headers
 from vidrelay.providers.uniform import bare, filled
-from vidrelay.providers.verdicts import Meaning, Said, Standing, failed, meaning_of, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Said,
+    Standing,
+    failed,
+    meaning_of,
+    of_call,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 EXTERNAL_ID = "ExternalTaskId"
 BY_OURS = "external:"
 """How a remote id begins that is our own: a job found by it does not tell its JobId."""
 
 
-class TencentAdapter(JsonAdapter):
+class TencentAdapter(SignedAdapter):
     """
     One account at Tencent Cloud, in one of the two dialects.
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
-        self._pair = key_pair(settings.key, who="Tencent")
-        self._now = settings.now
+        super().__init__(settings, base_url=words.HOST, who="Tencent")
         self._kinds = words.DIALECTS[settings.dialect or "hunyuan"]
         self._names_its_jobs = words.HUNYUAN not in self._kinds
         self.traits = Traits(
@@ -67,11 +76,12 @@ class TencentAdapter(JsonAdapter):
             return PictureRule(max_bytes=words.PICTURE_BYTES, media_types=frozenset({"image/jpeg", "image/png"}))
         return PictureRule(max_bytes=words.HUNYUAN_PICTURE_BYTES, max_edge=words.HUNYUAN_MAX_EDGE)
 
-    def authorization(self) -> dict[str, str]:
+    def signature(self, pair: KeyPair, request: HttpRequest, body_sha256: str, now: datetime) -> Mapping[str, str]:
         """
-        None: a call is signed when its body is known.
+        By Tencent Cloud's rules.
         """
-        return {}
+        content_type = request.headers["Content-Type"]
+        return signed_headers(pair, url=request.url, content_type=content_type, body_sha256=body_sha256, now=now)
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
@@ -93,14 +103,12 @@ class TencentAdapter(JsonAdapter):
         reply = yield self._call(f"Submit{kind}Job", body, creates=True)
         response = words.taken(reply)
         if response is None:
-            error = words.error(reply, secret=self._secret)
+            error = words.error(reply, secret=self.secret)
             if self._names_its_jobs and error.meaning is Meaning.REJECTED and error.readable and task.attempts > 1:
                 return (yield from self._made_before(task, error))
             return of_create(error)
-        remote_id = text_of(response, "JobId")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id)
+        remote_id = self.usable(text_of(response, "JobId"))
+        return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def _made_before(self, task: Task, refusal: Said) -> Conversation[SubmitOutcome]:
         """
@@ -122,11 +130,11 @@ class TencentAdapter(JsonAdapter):
         remote_id = task.remote_id or ""
         ours = remote_id.startswith(BY_OURS)
         named = {EXTERNAL_ID: remote_id.removeprefix(BY_OURS)} if ours else {"JobId": remote_id}
-        outcome: PollOutcome = NotThere(detail="its id is none of this provider's")
+        outcome: PollOutcome = NOT_OURS
         for kind in self._kinds_of(task) if self.valid_id(remote_id) else ():
             reply = yield self._call(f"Describe{kind}Job", named, asks=True)
             response = words.taken(reply)
-            outcome = of_poll(words.error(reply, secret=self._secret)) if response is None else self._seen(response)
+            outcome = of_poll(words.error(reply, secret=self.secret)) if response is None else self._seen(response)
             if not isinstance(outcome, NotThere):
                 break
         return outcome
@@ -146,7 +154,7 @@ class TencentAdapter(JsonAdapter):
             reply = yield self._call(f"Describe{kind}Job", {EXTERNAL_ID: name}, asks=True)
             response = words.taken(reply)
             if response is None:
-                outcome = of_poll(words.error(reply, secret=self._secret))
+                outcome = of_poll(words.error(reply, secret=self.secret))
                 if isinstance(outcome, NotThere):
                     continue
                 return outcome
@@ -161,13 +169,9 @@ class TencentAdapter(JsonAdapter):
         Ask for a job that cannot be: that it is not there shows that the signature is taken.
         """
         reply = yield self._call(f"Describe{self._kinds[0]}Job", {"JobId": "0"}, asks=True)
-        error = words.error(reply, secret=self._secret)
+        error = words.error(reply, secret=self.secret)
         is_missed = error.readable and error.meaning in (Meaning.MISSING, Meaning.REJECTED)
         return Checked() if is_missed or words.taken(reply) is not None else of_call(error)
-
-    @property
-    def _secret(self) -> str | None:
-        return None if self._pair is None else self._pair.secret
 
     def _kinds_of(self, task: Task) -> tuple[str, ...]:
         """
@@ -178,38 +182,18 @@ class TencentAdapter(JsonAdapter):
 
     def _call(self, action: str, body: Any, *, creates: bool = False, asks: bool = False) -> HttpRequest:
         headers = {"X-TC-Action": action, "X-TC-Version": words.VERSION, "X-TC-Region": words.REGION}
-        request = self.call("POST", "/", body=Json(value=body), creates=creates, headers=headers)
-        pair = self._pair
-        if pair is None:
-            return replace(request, asks=asks)
-
-        def signed(body_sha256: str) -> Mapping[str, str]:
-            return signed_headers(
-                pair,
-                url=request.url,
-                content_type=request.headers["Content-Type"],
-                body_sha256=body_sha256,
-                now=self._now(),
-            )
-
-        return replace(request, asks=asks, signed=signed)
+        return self.signed(self.post("/", body, creates=creates, headers=headers), asks=asks)
 
     def _seen(self, response: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(response, "Status")):
             case Standing.DONE:
-                url = text_of(response, "ResultVideoUrl")
-                if not url:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=(RemoteFile(url=url),))
+                return ready(text_of(response, "ResultVideoUrl"))
             case Standing.FAILED:
-                return self._ended(response)
+                code = text_of(response, "ErrorCode")
+                why = reason(code, text_of(response, "ErrorMessage"), secret=self.secret)
+                return failed(meaning_of(code, words.CODES) or Meaning.AGAIN, why)
             case standing:
                 return StillRunning(remote_state=standing.remote_state)
-
-    def _ended(self, response: dict[str, Any]) -> Failed:
-        code, message = text_of(response, "ErrorCode"), text_of(response, "ErrorMessage")
-        detail = ": ".join(one for one in (code, message) if one) or "it says failed and no more"
-        return failed(meaning_of(code, words.CODES) or Meaning.AGAIN, told(detail, secret=self._secret))
 
 
 def make(settings: AdapterSettings) -> TencentAdapter:

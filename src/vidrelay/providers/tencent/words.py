@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -70,15 +70,8 @@ def error(reply: HttpReply, *, secret: str | None) -> Said:
     """
     Read `{"Response": {"Error": {"Code", "Message"}}}`.
     """
-    inner = (_response(reply) or {}).get("Error")
-    inner = inner if isinstance(inner, dict) else {}
-    message = text_of(inner, "Message")
-    return said(
-        reply,
-        CODES,
-        code=text_of(inner, "Code"),
-        detail=None if message is None else told(message, secret=secret),
-    )
+    inner = object_of(_response(reply) or {}, "Error")
+    return said(reply, CODES, code=text_of(inner, "Code"), detail=text_of(inner, "Message"), secret=secret)
 
 
 def _response(reply: HttpReply) -> dict[str, Any] | None:
