@@ -10,7 +10,7 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.replies import number_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
