@@ -146,3 +146,22 @@ async def test_the_check_tells_what_the_key_may_spend():
     """Its own limit, in USD."""
     it = TestOpenRouter.sheet.rehearse()
     assert await it.run(it.adapter.check()) == Checked(detail="12.50 USD left of the key's limit")
+
+
+@pytest.mark.parametrize("code", [400, 402, 429])
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_5xx_never_proves_that_nothing_was_made(status, code):
+    """Whatever code the vendor behind it gave: a create that is sent again could be paid twice."""
+    it = TestOpenRouter.sheet.rehearse()
+    told = {"error": {"code": code, "message": "no"}}
+    assert isinstance(converse(it.adapter.submit(it.task(**FIELDS)), reply(told, status=status))[1], Unknown)
+
+
+@pytest.mark.parametrize("url", ["https://[", "//[::1", "https://[fe80::1%25/x", "http://a]b/"])
+def test_an_address_that_is_none_is_asked_for_at_openrouter(url):
+    """It raises nothing."""
+    it = TestOpenRouter.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id=ID)
+    ready = converse(it.adapter.poll(task), reply({"id": ID, "status": "completed", "unsigned_urls": [url]}))[1]
+    assert isinstance(ready, Ready)
+    assert ready.outputs[0].url.endswith(f"/api/v1/videos/{ID}/content?index=0")

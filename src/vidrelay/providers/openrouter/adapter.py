@@ -18,6 +18,7 @@ from vidrelay.core.ports import (
     Prepared,
     SubmitOutcome,
     Traits,
+    Unknown,
 )
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -92,7 +93,8 @@ class OpenRouterAdapter(JsonAdapter):
         reply = yield self.post("/videos", filled(task.parameters, data_uri), creates=True)
         data = answered(reply)
         if data is None or ("error" in data and text_of(data, "id") is None):
-            return of_create(words.error(reply, key=self.key))
+            error = words.error(reply, key=self.key)
+            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
         remote_id = self.usable(text_of(data, "id"))
         if remote_id is None:
             return without_id(reply)
@@ -145,7 +147,7 @@ class OpenRouterAdapter(JsonAdapter):
         if not own and signed:
             return tuple(RemoteFile(url=url) for url in signed)
         content = f"{self.base}/videos/{remote_id}/content?index="
-        addresses = [urljoin(self.base + "/", url) for url in own] or [f"{content}0"]
+        addresses = [_absolute(url, self.base) for url in own] or [f"{content}0"]
         # The key goes to no other host, so what stands there is asked for here.
         kept = [url if url.startswith(self.base + "/") else f"{content}{n}" for n, url in enumerate(addresses)]
         return tuple(RemoteFile(url=url, needs_key=True) for url in kept)
@@ -159,6 +161,13 @@ def make(settings: AdapterSettings) -> OpenRouterAdapter:
         ConfigError: Its base URL is none.
     """
     return OpenRouterAdapter(settings)
+
+
+def _absolute(url: str, base: str) -> str:
+    try:
+        return urljoin(base + "/", url)
+    except ValueError:
+        return ""
 
 
 def _image(picture: Picture) -> dict[str, Any]:
