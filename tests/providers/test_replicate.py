@@ -336,3 +336,18 @@ async def test_a_deployment_is_part_of_what_was_asked_for() -> None:
     found = await it.find(lost)
     assert isinstance(found, Found)
     assert found.remote_id == made.remote_id
+
+
+def test_what_cannot_be_read_raises_nothing() -> None:
+    """An address that is none gets no key; a job made at the beginning of time is listed all the same."""
+    it = TestReplicate.sheet.rehearse()
+    task = it.task(**FIELDS)
+    request = it.adapter.download(task, RemoteFile(url="https://[replicate.delivery/a.mp4", needs_key=True))
+    assert "Authorization" not in request.headers
+    old = {**STARTING, "created_at": "0001-01-01T00:00:00Z"}
+    made = converse(it.adapter.submit(task), reply(old, status=201))[1]
+    assert isinstance(made, Accepted)
+    task = replace(task, remote_id=made.remote_id, remote_times=made.times)
+    requests, told = converse(it.adapter.poll_many([task]), reply({"results": [old], "next": None}))
+    assert requests[0].url.endswith("/v1/predictions")
+    assert set(told) == {task.id}

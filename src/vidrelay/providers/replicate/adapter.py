@@ -5,7 +5,6 @@ Toward Replicate (fills port Adapter).
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpRequest
@@ -114,8 +113,8 @@ class ReplicateAdapter(JsonAdapter):
         """
         wanted = {task.remote_id: task.id for task in tasks}
         made = [task.remote_times.created_at for task in tasks]
-        since = None if None in made else min(one for one in made if one is not None) - timedelta(seconds=1)
-        query = {"created_after": None if since is None else since.isoformat()}
+        since = None if None in made else min(one for one in made if one is not None)
+        query = {"created_after": None if since is None else words.just_before(since)}
         seen: dict[str, PollOutcome] = {}
         for _ in range(MAX_PAGES):
             reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
@@ -225,10 +224,7 @@ class ReplicateAdapter(JsonAdapter):
         """
         The key goes to the API and to Replicate's own delivery hosts alone.
         """
-        parts = urlsplit(output.url)
-        host = parts.hostname or ""
-        delivered = host == words.DELIVERY or host.endswith(f".{words.DELIVERY}")
-        if delivered and parts.scheme == "https":
+        if words.is_delivered(output.url):
             return HttpRequest(method="GET", url=output.url, headers=self.authorization())
         return super().download(task, output)
 

@@ -5,7 +5,9 @@ Replicate's words, said once.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import RemoteTimes
@@ -83,6 +85,28 @@ def times(data: Mapping[str, Any]) -> RemoteTimes:
         completed_at=time_of(data, "completed_at"),
         execute_seconds=number_of(metrics, "predict_time") if isinstance(metrics, Mapping) else None,
     )
+
+
+def is_delivered(url: str) -> bool:
+    """
+    Whether it is an address of Replicate's own delivery, over TLS.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    return parts.scheme == "https" and (host == DELIVERY or host.endswith(f".{DELIVERY}"))
+
+
+def just_before(instant: datetime) -> str | None:
+    """
+    A second before that, as the list is asked; None where there is none.
+    """
+    try:
+        return (instant - timedelta(seconds=1)).isoformat()
+    except OverflowError:
+        return None
 
 
 def addresses(output: Any) -> list[str]:
