@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused
+from vidrelay.core.ports import Refused, Unknown
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma_agents.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -145,3 +145,13 @@ def test_a_prompt_that_policy_refuses_is_moderated():
     outcome = converse(it.adapter.submit(it.task()), reply({"detail": "content policy violation"}, status=400))[1]
     assert isinstance(outcome, Failed)
     assert outcome.problem.code == "moderated"
+
+
+@pytest.mark.parametrize(
+    "body", [{"detail": "no"}, {"error": "no"}, {"message": "no"}, {"error": {"message": "no", "code": "x"}}]
+)
+@pytest.mark.parametrize(("status", "outcome"), [(401, Refused), (402, Refused), (422, Failed), (500, Unknown)])
+def test_an_error_of_any_usual_form_is_read(body, status, outcome):
+    """The form is not documented for sure: what is surely refused must not be left to a person for that."""
+    it = TestLumaAgents.sheet.rehearse()
+    assert isinstance(converse(it.adapter.submit(it.task()), reply(body, status=status))[1], outcome)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import detail_of, read_object
+from vidrelay.providers.replies import detail_of, object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -56,9 +56,13 @@ _POLICY = re.compile(r"moderat|policy|policies", re.IGNORECASE)
 
 def error(reply: HttpReply, *, key: str | None) -> Said:
     """
-    Read `{"detail"}`, a text or what a validator says of each field.
+    Read `{"detail"}`, a text or what a validator says of each field. The form is not documented for sure, so the usual
+    others are read too.
     """
-    detail = detail_of(read_object(reply) or {})
+    data = read_object(reply) or {}
+    inner = object_of(data, "error")
+    others = (text_of(inner, "message"), text_of(data, "error"), text_of(data, "message"))
+    detail = detail_of(data) or next(filter(None, others), None)
     read = said(reply, CODES, code=None, detail=detail, secret=key)
     if detail is None:
         return read
