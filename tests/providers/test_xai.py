@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.ports import Refused, Trouble
 from vidrelay.core.task import Reference
@@ -126,8 +125,9 @@ async def test_frames_and_references_each_have_their_field():
     assert {"image", "last_frame", "reference_images"} <= set(task.parameters)
     await it.submitted(task)
     assert next(iter(it.engine.jobs.values())).pictures == 4
-    with pytest.raises(InvalidRequest, match="only with a first"):
-        it.task(references=(Reference(asset=PICTURE.id, role="last_frame"),))
+    # No document says that a last frame needs a first one.
+    alone = it.task(references=(Reference(asset=PICTURE.id, role="last_frame"),))
+    assert set(alone.parameters) == {"model", "prompt", "last_frame"}
 
 
 def test_no_address_and_no_word_of_moderation_is_asked_again():

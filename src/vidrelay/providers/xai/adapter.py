@@ -79,14 +79,8 @@ class XaiAdapter(JsonAdapter):
         if request.resolution is not None:
             takes = words.RESOLUTIONS[:-1] if model == words.BASIC else words.RESOLUTIONS
             body["resolution"] = one_of(request.resolution, takes, field="resolution")
-        given = pictures(
-            request,
-            assets,
-            who="Grok Imagine",
-            roles=(FIRST, LAST, REFERENCE),
-            max_others=words.MAX_REFERENCES,
-            last_alone=False,
-        )
+        roles = (FIRST, LAST, REFERENCE)
+        given = pictures(request, assets, who="Grok Imagine", roles=roles, max_others=words.MAX_REFERENCES)
         if given.first is not None:
             body["image"] = {"url": given.first}
         if given.last is not None:
