@@ -26,9 +26,9 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.replies import read_object, text_of
+from vidrelay.providers.replies import answered, text_of
 from vidrelay.providers.uniform import filled
-from vidrelay.providers.verdicts import Standing, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import NOT_OURS, Standing, of_call, of_create, of_poll, without_id
 
 
 class GoogleAdapter(JsonAdapter):
@@ -86,15 +86,14 @@ class GoogleAdapter(JsonAdapter):
             body = filled(task.parameters, interactions.written)
             path, name = "/interactions", "id"
         reply = yield self.post(path, body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             error = words.error(reply, key=self.key)
             return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
-        remote_id = None if data is None else text_of(data, name)
+        remote_id = self.usable(text_of(data, name))
         # An operation is told from an interaction by its name alone, later on.
-        usable = remote_id is not None and self.valid_id(remote_id) and _is_veo(remote_id) == (name == "name")
-        if data is None or remote_id is None or not usable:
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        if remote_id is None or _is_veo(remote_id) != (name == "name"):
+            return without_id(reply)
         if name == "name":
             return Accepted(remote_id=remote_id)
         standing = words.STATES.read(text_of(data, "status"))
@@ -106,16 +105,14 @@ class GoogleAdapter(JsonAdapter):
         """
         One GET. An interaction may hold a whole clip, so its answer may be long.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         path = f"/{remote_id}" if _is_veo(remote_id) else f"/interactions/{remote_id}"
         reply = yield self.get(path, max_reply_bytes=LIST_REPLY_BYTES)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
+        data = answered(reply)
         if data is None:
-            return Trouble(detail="the provider's answer cannot be read")
+            return of_poll(words.error(reply, key=self.key))
         seen = veo.seen if _is_veo(remote_id) else interactions.seen
         outcome = seen(data, secret=self.key)
         if isinstance(outcome, Ready):
@@ -131,8 +128,8 @@ class GoogleAdapter(JsonAdapter):
             seen = yield from self.poll(task)
             return _settled(seen)
         reply = yield self.post(f"/interactions/{remote_id}/cancel", {})
-        data = read_object(reply)
-        if 200 <= reply.status < 300 and data is not None:
+        data = answered(reply)
+        if data is not None:
             match words.STATES.read(text_of(data, "status")):
                 case Standing.CANCELLED:
                     return Cancelled(outcome=CancelOutcome.STOPPED)
@@ -152,9 +149,7 @@ class GoogleAdapter(JsonAdapter):
         Ask for one row of the list of models, which costs nothing.
         """
         reply = yield self.get("/models", pageSize=1)
-        if read_object(reply) is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
-        return Checked()
+        return of_call(words.error(reply, key=self.key)) if answered(reply) is None else Checked()
 
     def _file(self, output: RemoteFile) -> RemoteFile:
         """

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from vidrelay.core.lifecycle import Failed, Ready, StillRunning
-from vidrelay.core.ports import PollOutcome, Prepared, Trouble
+from vidrelay.core.ports import PollOutcome, Prepared
 from vidrelay.core.task import Asset, Problem, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
-from vidrelay.providers.replies import text_of, time_of, told
+from vidrelay.providers.replies import reason, rows_of, text_of, time_of, told
 from vidrelay.providers.uniform import (
     FIRST,
     REFERENCE,
@@ -21,7 +21,7 @@ from vidrelay.providers.uniform import (
     whole,
     with_extra,
 )
-from vidrelay.providers.verdicts import Meaning, Standing, failed
+from vidrelay.providers.verdicts import NO_FILE, Meaning, Standing, failed
 
 RATIOS = ("16:9", "9:16")
 RESOLUTIONS = ("360p", "720p", "1080p", "4k")
@@ -40,7 +40,7 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     """
     only(request, "aspectRatio", "duration", "resolution", "references", who="Omni")
     given = pictures(request, assets, who="Omni", roles=(FIRST, REFERENCE), max_others=MAX_REFERENCES)
-    shown = ([] if given.first is None else [given.first]) + list(given.others)
+    shown = [*given.frames, *given.others]
     wanted: dict[str, Any] = {"type": "video", "delivery": "uri"}
     seconds = None
     if request.duration is not None:
@@ -88,13 +88,11 @@ def ended(data: dict[str, Any], standing: Standing, *, secret: str | None, remot
     """
     An interaction that came to nothing.
     """
-    rows = data.get("errors")
-    errors = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    errors = rows_of(data, "errors") or []
     code = next(map(words.code_of, errors), None)
     message = "; ".join(text_of(row, "message") or "" for row in errors)
     meaning = words.meaning_of_failure(code, message) if standing is Standing.FAILED else standing.meaning
-    detail = ": ".join(one for one in (text_of(data, "status"), code, message) if one)
-    return failed(meaning, told(detail, secret=secret), remote_id=remote_id)
+    return failed(meaning, reason(text_of(data, "status"), code, message, secret=secret), remote_id=remote_id)
 
 
 def times(data: Mapping[str, Any]) -> RemoteTimes:
@@ -126,14 +124,12 @@ def _done(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
     words_alone = " ".join(text_of(one, "text") or "" for one in contents).strip()
     if words_alone:
         return failed(Meaning.REJECTED, told(f"it made no clip, and says: {words_alone}", secret=secret))
-    return Trouble(detail="the provider says that it is done, and names no file")
+    return NO_FILE
 
 
 def _contents(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     What the model put out, in the order of its steps.
     """
-    steps = data.get("steps")
-    outputs = [one for one in steps if isinstance(one, dict)] if isinstance(steps, list) else []
-    lists = [one.get("content") for one in outputs if text_of(one, "type") == "model_output"]
-    return [one for content in lists if isinstance(content, list) for one in content if isinstance(one, dict)]
+    outputs = [step for step in rows_of(data, "steps") or [] if text_of(step, "type") == "model_output"]
+    return [one for output in outputs for one in rows_of(output, "content") or []]

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.lifecycle import Ready, StillRunning
+from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.ports import PollOutcome, Prepared, Trouble
-from vidrelay.core.task import Asset, RemoteFile, Request
+from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
-from vidrelay.providers.replies import text_of, told
+from vidrelay.providers.replies import object_of, reason, rows_of, text_of, told
 from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, bare, one_of, only, pictures, whole, with_extra
-from vidrelay.providers.verdicts import Meaning, failed
+from vidrelay.providers.verdicts import Meaning, failed, ready
 
 ID = re.compile(r"models/[A-Za-z0-9._-]{1,100}/operations/[A-Za-z0-9._-]{1,200}")
 SECONDS = (4, 6, 8)
@@ -77,25 +77,16 @@ def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
     error = data.get("error")
     if isinstance(error, dict):
         code, message = words.code_of(error), text_of(error, "message") or ""
-        detail = ": ".join(one for one in (code, message) if one) or "it says failed and no more"
-        return failed(words.meaning_of_failure(code, message), told(detail, secret=secret))
-    response = _inner(_inner(data, "response"), "generateVideoResponse")
-    samples = response.get("generatedSamples")
-    rows = [row for row in samples if isinstance(row, dict)] if isinstance(samples, list) else []
-    uris = [uri for uri in (text_of(_inner(row, "video"), "uri") for row in rows) if uri]
-    if uris:
-        return Ready(outputs=tuple(RemoteFile(url=uri) for uri in uris))
+        return failed(words.meaning_of_failure(code, message), reason(code, message, secret=secret))
+    response = object_of(object_of(data, "response"), "generateVideoResponse")
+    samples = rows_of(response, "generatedSamples") or []
+    outcome = ready(*(text_of(object_of(sample, "video"), "uri") for sample in samples))
     reasons = response.get("raiMediaFilteredReasons")
-    if reasons or response.get("raiMediaFilteredCount"):
-        reason = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-        return failed(Meaning.MODERATED, told(reason or "Google kept the clip back", secret=secret))
-    return Trouble(detail="the provider says that it is done, and names no file")
+    if isinstance(outcome, Trouble) and (reasons or response.get("raiMediaFilteredCount")):
+        why = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+        return failed(Meaning.MODERATED, told(why or "Google kept the clip back", secret=secret))
+    return outcome
 
 
 def _known(model: str) -> bool:
     return model.startswith(("veo-3", "veo-2"))
-
-
-def _inner(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = data.get(name)
-    return value if isinstance(value, dict) else {}

@@ -10,7 +10,7 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of
+from vidrelay.providers.replies import number_of, object_of, read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -96,11 +96,10 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     A key that is none is told as an INVALID_ARGUMENT, and limits of a day or of money as any other limit: the details
     say which.
     """
-    told_of = (read_object(reply) or {}).get("error")
-    inner: dict[str, Any] = told_of if isinstance(told_of, dict) else {}
+    inner = object_of(read_object(reply) or {}, "error")
     message, code = text_of(inner, "message"), code_of(inner)
     read = said(reply, CODES, code=code, detail=message, secret=key)
-    details = _objects(inner.get("details"))
+    details = rows_of(inner, "details") or []
     delays = [_seconds(text_of(one, "retryDelay")) for one in details]
     asked = [one for one in (read.retry_after, *delays) if one is not None]
     read = replace(read, retry_after=max(asked, default=None))
@@ -167,9 +166,5 @@ def _quotas(details: list[dict[str, Any]]) -> str:
     """
     The names of the limits that were reached.
     """
-    rows = [row for one in details for row in _objects(one.get("violations"))]
+    rows = [row for one in details for row in rows_of(one, "violations") or []]
     return " ".join(text_of(row, name) or "" for row in rows for name in ("quotaId", "quotaMetric"))
-
-
-def _objects(rows: Any) -> list[dict[str, Any]]:
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
