@@ -3,12 +3,20 @@ Vidu, held against its fact sheet and the pretend provider in its words.
 """
 
 import json
+from dataclasses import replace
 
-from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
-from vidrelay.core.task import Reference
+import pytest
+
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
+from vidrelay.core.ports import Refused, Search, Undecided
+from vidrelay.core.task import Asset, Reference, Request
+from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.vidu.adapter import make
 from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.clock import FakeClock
+from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
 
 FIELDS = {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p", "seed": 7, "model_version": "viduq3-turbo"}
@@ -36,7 +44,7 @@ class TestVidu(AdapterContract):
             **dict.fromkeys(
                 (
                     *("BadRequest", "FieldLacking", "FieldUnwanted", "FieldInvalid", "FieldItemCountOutOfRange"),
-                    *("PageSizeOutOfRange", "ImageFormatInvalid", "ModelUnavailable", "ImageDownloadFailure"),
+                    *("PageSizeOutOfRange", "ImageFormatInvalid", "ModelUnavailable"),
                     *("Conflict", "Canceled"),
                 ),
                 Meaning.REJECTED,
@@ -45,6 +53,7 @@ class TestVidu(AdapterContract):
                 ("TaskPromptPolicyViolation", "AuditSubmitIllegal", "CreationPolicyViolation"), Meaning.MODERATED
             ),
             **dict.fromkeys(("OperationInProcess", "TooManyRequests", "SystemThrottling"), Meaning.RATE),
+            "ImageDownloadFailure": Meaning.RATE,
             **dict.fromkeys(("Unauthorized", "Forbidden"), Meaning.AUTH),
             "QuotaExceeded": Meaning.WINDOW,
             "CreditInsufficient": Meaning.BALANCE,
@@ -90,3 +99,109 @@ async def test_the_kind_follows_from_the_pictures():
         for roles in ((), ("first_frame",), ("first_frame", "last_frame"), ("reference", "reference"))
     ]
     assert kinds == ["text2video", "img2video", "start-end2video", "reference2video"]
+
+
+def _asset(width: int = 1280, height: int = 720, *, size_bytes: int = 5, name: str = "cd") -> Asset:
+    asset_id = "sha256:" + name * 32
+    return Asset(id=asset_id, pixels=name, width=width, height=height, size_bytes=size_bytes, media_type="image/png")
+
+
+@pytest.mark.parametrize(("width", "height"), [(127, 400), (512, 128)])
+def test_a_picture_that_is_too_small_or_too_long_is_refused(width, height):
+    """128 pixels a side at least, and less than 4 to 1."""
+    it, asset = TestVidu.sheet.rehearse(), _asset(width, height)
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(references=(Reference(asset=asset.id),), assets={asset.id: asset})
+    assert refusal.value.field == "references[0]"
+
+
+def test_pictures_that_do_not_fit_in_one_body_are_refused():
+    """20 MB are taken, as base64, of all of them together."""
+    it = TestVidu.sheet.rehearse()
+    assets = {one.id: one for one in (_asset(size_bytes=8_000_000, name=name) for name in ("cd", "ef"))}
+    references = tuple(Reference(asset=one, role="reference") for one in assets)
+    assert it.task(references=references[:1], assets=assets).parameters["kind"] == "reference2video"
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(references=references, assets=assets)
+    assert refusal.value.field == "references"
+
+
+@pytest.mark.parametrize(("host", "most"), [("api.vidu.com", 5000), ("api.vidu.cn", 2000)])
+def test_the_prompt_that_a_house_takes(host, most):
+    """5000 characters, and 2000 in China."""
+    adapter = make(AdapterSettings(now=FakeClock().now, base_url=f"https://{host}/ent/v2"))
+    assert adapter.prepare(Request(prompt="猫" * most), {}).model == "viduq3-turbo"
+    with pytest.raises(InvalidRequest) as refusal:
+        adapter.prepare(Request(prompt="猫" * (most + 1)), {})
+    assert refusal.value.field == "prompt"
+
+
+def test_the_seconds_of_a_model_that_nobody_told_us_of():
+    """They are the provider's to judge."""
+    it = TestVidu.sheet.rehearse()
+    assert it.task(model_version="viduq9", duration=30).parameters["duration"] == 30
+    with pytest.raises(InvalidRequest):
+        it.task(model_version="viduq2-pro", duration=11)
+
+
+def test_metadata_that_is_written_into_the_clip_counts():
+    """`meta_data` ends up in the file, so another one is another clip."""
+    assert TestVidu.sheet.rehearse().adapter.traits.irrelevant == {"payload", "callback_url"}
+
+
+async def test_a_picture_that_could_not_be_fetched_is_tried_again():
+    """Its address may answer another time; after three tries it is final."""
+    it = TestVidu.sheet.rehearse()
+    task = it.task(references=(Reference(url="https://x.example/a.png"),))
+    for attempts, outcome in ((1, Refused), (2, Refused), (3, Failed)):
+        it.arm("create-code=ImageDownloadFailure")
+        assert isinstance(await it.run(it.adapter.submit(replace(task, attempts=attempts))), outcome)
+
+
+# A lost create --------------------------------------------------------------------------------------------------------
+
+
+async def test_two_lost_creates_of_one_prompt_are_not_confused():
+    """Rows need not show what tells them apart: the payload that a task tells of itself says whose it is."""
+    it = TestVidu.sheet.rehearse()
+    one, other = (Reference(url=f"https://x.example/{name}.png") for name in "ab")
+    arrived, missed = it.task(references=(one,)), it.task(references=(other,))
+    await it.submitted(arrived)
+    assert isinstance(await it.find(missed), Undecided)
+    found = await it.find(arrived)
+    assert isinstance(found, Found)
+    assert found.remote_id in it.engine.jobs
+
+
+async def test_a_task_that_shows_no_payload_is_left_to_a_person():
+    """It can be it, and nothing proves it."""
+    it = TestVidu.sheet.rehearse()
+    task, now = it.task(), it.clock.now()
+    row = {"id": "9", "state": "queueing", "prompt": task.request.prompt, "created_at": now.isoformat()}
+    search = Search(sent_at=now, lost_at=now, elapsed=700.0, lost_ago=700.0, owned=frozenset())
+    listed = reply({"tasks": [row], "next_page_token": ""})
+    requests, seen = converse(it.adapter.find(task, search), listed, reply({"id": "9", "state": "queueing"}))
+    assert isinstance(seen, Undecided)
+    assert seen.candidates == ("9",)
+    assert requests[1].url.endswith("/ent/v2/tasks/9/creations")
+    other = reply({"id": "9", "state": "queueing", "payload": "another's"})
+    assert converse(it.adapter.find(task, search), listed, other)[1].candidates == ()
+
+
+async def test_a_payload_of_the_users_own_names_the_tasks_that_can_be_it():
+    """One alone of that time is it; two are left to a person."""
+    it = TestVidu.sheet.rehearse()
+    task = it.task(extra={"payload": "mine"})
+    await it.submitted(task)
+    assert isinstance(await it.find(task), Found)
+    await it.submitted(task)
+    assert len((await it.find(task)).candidates) == 2
+
+
+def test_a_list_that_does_not_show_the_clip_is_not_believed_to_have_none():
+    """Such a task is asked for by itself."""
+    it = TestVidu.sheet.rehearse()
+    tasks = [replace(it.task(), id=name, remote_id=name) for name in ("1", "2")]
+    rows = [{"id": "1", "state": "success"}, {"id": "2", "state": "processing"}]
+    told = converse(it.adapter.poll_many(tasks), reply({"tasks": rows}))[1]
+    assert set(told) == {"2"}

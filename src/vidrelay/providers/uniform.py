@@ -190,6 +190,19 @@ def measured(
             )
 
 
+def together(request: Request, assets: Mapping[str, Asset], *, max_bytes: int, who: str) -> None:
+    """
+    Refuse pictures that go along in one body and have more than `max_bytes` together.
+
+    Raises:
+        InvalidRequest: They have; names what `who` takes.
+    """
+    size = sum(assets[one.asset].size_bytes for one in request.references if one.asset in assets)
+    if size > max_bytes:
+        told = f"{who} takes {max_bytes / 1e6:g} MB of pictures in one request, and these have {size / 1e6:.1f} MB."
+        raise InvalidRequest(told, field="references", hint="Give smaller ones, or their https addresses.")
+
+
 def with_extra(parameters: Mapping[str, Any], extra: JsonObject) -> dict[str, Any]:
     """
     The provider's own parameters beside ours, objects merged; they must not say again what another field says.

@@ -5,6 +5,7 @@ Toward Vidu (fills port Adapter).
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
@@ -19,11 +20,14 @@ from vidrelay.core.ports import (
     PollManyOutcome,
     PollOutcome,
     Prepared,
+    Refused,
+    Scope,
     Search,
     SubmitOutcome,
     Traits,
+    Trouble,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, BlockReason, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.replies import answered, number_of, reason, rows_of, text_of, time_of
@@ -44,6 +48,10 @@ from vidrelay.providers.vidu.parameters import prepare
 
 MAX_PAGES = 5
 PAGE = 100
+TRIES = 3
+"""So often is a create sent whose picture Vidu could not fetch from its address."""
+MAX_FETCHES = 5
+"""So many tasks are asked for one by one to settle a lost create."""
 
 
 class ViduAdapter(JsonAdapter):
@@ -53,13 +61,14 @@ class ViduAdapter(JsonAdapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=words.HOST)
+        self._is_chinas = (urlsplit(self.base).hostname or "").endswith(".vidu.cn")
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=True,
             poll_floor=2.0,
             longest_run=timedelta(hours=1),
             hosts=words.HOSTS,
-            irrelevant=frozenset({"payload", "callback_url", "meta_data"}),
+            irrelevant=frozenset({"payload", "callback_url"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
             lists=True,
             can_check=True,
@@ -78,7 +87,7 @@ class ViduAdapter(JsonAdapter):
         Raises:
             InvalidRequest: Vidu cannot do it; names the field and what it accepts.
         """
-        return prepare(request, assets)
+        return prepare(request, assets, max_prompt=words.MAX_PROMPT_CHINA if self._is_chinas else words.MAX_PROMPT)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -90,7 +99,10 @@ class ViduAdapter(JsonAdapter):
         reply = yield self.post(f"/{kind}", body, creates=True)
         data = answered(reply)
         if data is None:
-            return of_create(words.error(reply, key=self.key))
+            error = words.error(reply, key=self.key)
+            if words.is_unfetched(reply) and task.attempts < TRIES:
+                return Refused(scope=Scope.CREATES, reason=BlockReason.RATE, detail=error.detail, retry_after=5.0)
+            return of_create(error)
         remote_id = self.usable(text_of(data, "task_id"))
         if remote_id is None:
             return without_id(reply)
@@ -114,20 +126,26 @@ class ViduAdapter(JsonAdapter):
         """
         The list, asked for these tasks alone.
         """
-        ids = [task.remote_id for task in tasks if task.remote_id is not None]
+        ids = [task.remote_id for task in tasks if task.remote_id is not None][:PAGE]
         reply = yield self._listing({"task_ids": ",".join(ids), "pager.pagesz": PAGE})
         rows = rows_of(answered(reply) or {}, "tasks")
         if rows is None:
             return of_call(words.error(reply, key=self.key))
-        listed = {text_of(row, "id"): row for row in rows}
-        return {task.id: self._seen(listed[task.remote_id]) for task in tasks if task.remote_id in listed}
+        listed = {text_of(row, "id"): self._seen(row) for row in rows}
+        seen = {task.id: listed[task.remote_id] for task in tasks if task.remote_id in listed}
+        # A row that does not show its clip leaves the task to a call of its own.
+        return {task_id: outcome for task_id, outcome in seen.items() if not isinstance(outcome, Trouble)}
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
-        Read the list, newest first: our payload settles it where rows show it, else prompt, model and time.
+        Read the list for tasks of that time and those words, and ask each for the payload that it was made with.
+
+        Rows are not documented to show it, nor seed and pictures: by them two creates lost together could be taken for
+        one another.
         """
-        alike: dict[str, Found] = {}
-        when, token = None, None
+        sent = task.parameters.get("payload") or task.submission_key
+        listed: dict[str, tuple[Found, str | None]] = {}
+        when, token, whole = None, None, False
         for _ in range(MAX_PAGES):
             reply = yield self._listing({"pager.pagesz": PAGE, "pager.page_token": token})
             data = answered(reply) or {}
@@ -137,21 +155,31 @@ class ViduAdapter(JsonAdapter):
             when = when or between(search, reply)
             for row in rows:
                 remote_id, payload = text_of(row, "id") or "", text_of(row, "payload")
-                if remote_id in search.owned or not self.valid_id(remote_id):
+                if remote_id in search.owned or not self.valid_id(remote_id) or payload not in (None, "", sent):
                     continue
-                found = Found(
-                    remote_id=remote_id,
-                    remote_state=words.STATES.read(text_of(row, "state")).remote_state,
-                    times=_times(row),
-                )
-                if payload and payload == task.submission_key:
-                    return found
-                if not payload and when.holds(time_of(row, "created_at")) and _is_alike(row, task):
-                    alike[remote_id] = found
+                if payload == task.submission_key or (when.holds(time_of(row, "created_at")) and _can_be(row, task)):
+                    state = words.STATES.read(text_of(row, "state")).remote_state
+                    found = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+                    listed[remote_id] = (found, payload)
             token = text_of(data, "next_page_token")
-            if not token or not rows:
-                return settled(alike)
-        return settled(alike, whole=False)
+            whole = not token or not rows
+            if whole:
+                break
+        alike: dict[str, Found] = {}
+        doubtful = list(listed)[MAX_FETCHES:]
+        for remote_id, (found, shown) in list(listed.items())[:MAX_FETCHES]:
+            payload = shown
+            if payload != sent:
+                reply = yield self.get(f"/tasks/{remote_id}/creations")
+                data = answered(reply)
+                if data is None:
+                    return of_call(words.error(reply, key=self.key))
+                payload = text_of(data, "payload")
+            if payload == sent:
+                alike[remote_id] = found
+            elif not payload:
+                doubtful.append(remote_id)
+        return settled(alike, whole=whole or sent == task.submission_key, doubtful=doubtful)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -215,9 +243,12 @@ def make(settings: AdapterSettings) -> ViduAdapter:
     return ViduAdapter(settings)
 
 
-def _is_alike(row: Mapping[str, Any], task: Task) -> bool:
-    names = ("prompt", "model", "duration", "resolution", "aspect_ratio", "seed")
-    return all(same(row.get(name), task.parameters.get(name)) for name in names)
+def _can_be(row: Mapping[str, Any], task: Task) -> bool:
+    """
+    Whether nothing that the row shows speaks against it.
+    """
+    shown = [name for name in ("prompt", "model", "duration", "resolution", "aspect_ratio", "seed") if row.get(name)]
+    return all(same(row[name], task.parameters.get(name)) for name in shown)
 
 
 def _times(data: Mapping[str, Any]) -> RemoteTimes:

@@ -7,11 +7,23 @@ from typing import Any
 
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, at_most, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import (
+    FIRST,
+    LAST,
+    REFERENCE,
+    at_most,
+    measured,
+    one_of,
+    only,
+    pictures,
+    together,
+    whole,
+    with_extra,
+)
 from vidrelay.providers.vidu import words
 
 
-def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset], *, max_prompt: int) -> Prepared:
     """
     Turn the uniform fields into Vidu's body; `kind`, the last part of the address, stands beside it.
 
@@ -20,9 +32,10 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     only(request, "aspectRatio", "duration", "resolution", "seed", "stylePreset", "references", who="Vidu")
     model = request.model_version or words.DEFAULT_MODEL
-    body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, words.MAX_PROMPT)}
+    body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, max_prompt)}
     if request.duration is not None:
-        low, high = next((span for name, span in words.DURATIONS.items() if model.startswith(name)), (1, 16))
+        spans = (span for name, span in words.DURATIONS.items() if model.startswith(name))
+        low, high = next(spans, words.ANY_DURATION)
         body["duration"] = whole(request.duration, low, high, field="duration")
     if request.aspect_ratio is not None:
         body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
@@ -41,6 +54,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         last_alone=False,
         mixed=False,
     )
+    measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Vidu")
+    together(request, assets, max_bytes=words.PICTURE_BYTES, who="Vidu")
     if given:
         body["images"] = [*given.frames, *given.others]
     kinds = (words.TEXT, words.IMAGE, words.FRAMES)

@@ -10,9 +10,9 @@ from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWo
 FACTS = Facts(
     title="Vidu (生数)",
     takes="text, first frame, first and last frame, up to 7 references",
-    pictures="https address, or data URI in the body; PNG, JPEG, WebP; the body 20 MB at most",
+    pictures="https address, or data URI in the body; PNG, JPEG, WebP of 128 pixels a side; 14 MB in all",
     limits="asked: GET /credits; more tasks than that are taken and wait there",
-    lost="found in the list by its payload, else its prompt, model and time",
+    lost="found in the list by its time and words, and told by the payload that it shows when asked for",
     cancel="until it is scheduled",
     results="24 hours",
     verified="document, 30 November 2026; no official SDK",
@@ -27,15 +27,17 @@ HOSTS = (
 )
 TEXT, IMAGE, FRAMES, REFERENCES = "text2video", "img2video", "start-end2video", "reference2video"
 
-DURATIONS = {"viduq3": (1, 16), "viduq2": (1, 10), "viduq1": (5, 5), "vidu2": (4, 8)}
+DURATIONS = {"viduq3": (1, 16), "viduq2": (1, 10), "viduq1": (5, 5)}
 """The seconds that a model's clips may have, by the beginning of its name."""
 DEFAULT_MODEL = "viduq3-turbo"
 RATIOS = ("16:9", "9:16", "3:4", "4:3", "1:1")
 RESOLUTIONS = ("540p", "720p", "1080p")
-MAX_PROMPT = 5000
+ANY_DURATION = (1, 3600)
+MAX_PROMPT, MAX_PROMPT_CHINA = 5000, 2000
 MAX_REFERENCES = 7
-PICTURE_BYTES = 13 * 1024 * 1024
-"""A body may be 20 MB, and base64 makes four bytes of three."""
+PICTURE_BYTES = 14_000_000
+"""All pictures of a request together: a body may be 20 MB, and base64 makes four bytes of three."""
+MIN_EDGE, MAX_RATIO = 128, 3.99
 
 STATES = StatusWords(
     "vidu",
@@ -48,12 +50,13 @@ STATES = StatusWords(
     },
 )
 
+NOT_FETCHED = "ImageDownloadFailure"
 CODES: Codes = {
     **dict.fromkeys(
         (
             *("BadRequest", "FieldLacking", "FieldUnwanted", "FieldInvalid", "FieldItemCountOutOfRange"),
             *("PageSizeOutOfRange", "ImageFormatInvalid", "ModelUnavailable", "Conflict", "Canceled"),
-            "ImageDownloadFailure",
+            NOT_FETCHED,
         ),
         Meaning.REJECTED,
     ),
@@ -74,3 +77,10 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     data = read_object(reply) or {}
     return said(reply, CODES, code=text_of(data, "reason"), detail=text_of(data, "message"), secret=key)
+
+
+def is_unfetched(reply: HttpReply) -> bool:
+    """
+    Whether a create was refused since a picture could not be fetched from its address, which may work another time.
+    """
+    return text_of(read_object(reply) or {}, "reason") == NOT_FETCHED
