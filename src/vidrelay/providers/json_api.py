@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Cancelled
-from vidrelay.core.messages import API_REPLY_BYTES, HttpRequest, Inline, Json
+from vidrelay.core.messages import API_REPLY_BYTES, Form, HttpRequest, Inline, Json
 from vidrelay.core.ports import (
     CancelResult,
     CheckOutcome,
@@ -157,7 +157,7 @@ class JsonAdapter(BaseAdapter):
         path: str,
         *,
         query: Mapping[str, Any] | None = None,
-        body: Json | None = None,
+        body: Json | Form | None = None,
         creates: bool = False,
         headers: Mapping[str, str] | None = None,
         max_reply_bytes: int = API_REPLY_BYTES,
@@ -167,13 +167,14 @@ class JsonAdapter(BaseAdapter):
         """
         asked = urlencode({name: value for name, value in (query or {}).items() if value is not None}, quote_via=quote)
         told = {"Accept": "application/json", **self.authorization(), **(headers or {})}
-        if body is not None:
+        # A form says itself what it is.
+        if isinstance(body, Json):
             told["Content-Type"] = "application/json"
         return HttpRequest(
             method=method,
             url=f"{self.base}{path}{'?' if asked else ''}{asked}",
             headers=told,
-            body=body if body is None or _has_pictures(body.value) else _written(body.value),
+            body=body if not isinstance(body, Json) or _has_pictures(body.value) else _written(body.value),
             creates=creates,
             max_reply_bytes=max_reply_bytes,
         )

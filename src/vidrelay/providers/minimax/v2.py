@@ -194,8 +194,7 @@ class V2Adapter(JsonAdapter):
         One form; the file's id, written as an address of MiniMax's own, stands for it.
         """
         form = Form(fields=(("purpose", "video_generation_input"),), files=(form_file(picture, name="file"),))
-        headers = {"Accept": "application/json", **self.authorization()}
-        reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files/upload", headers=headers, body=form)
+        reply = yield self.call("POST", "/v1/files/upload", body=form)
         data = read_object(reply)
         error = words.error(reply, key=self.key) if words.code_of(data) else words.error_v2(reply, key=self.key)
         if words.code_of(data) or not words.is_fine_v2(reply, data):

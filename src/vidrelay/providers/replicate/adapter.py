@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
     Checked,
@@ -16,7 +16,6 @@ from vidrelay.core.ports import (
     Copied,
     Dedupe,
     FindOutcome,
-    NotThere,
     PollManyOutcome,
     PollOutcome,
     Prepared,
@@ -24,18 +23,28 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
     UploadOutcome,
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, settled
 from vidrelay.providers.replicate import words
-from vidrelay.providers.replicate.listed import cursor_of, is_alike, rows_of
+from vidrelay.providers.replicate.listed import cursor_of, is_alike
 from vidrelay.providers.replicate.parameters import prepared
-from vidrelay.providers.replies import read_object, text_of, time_of, told
-from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.replies import answered, object_of, reason, rows_of, text_of, time_of, told
+from vidrelay.providers.uniform import data_uri, filled, form_file
+from vidrelay.providers.verdicts import (
+    NO_FILE,
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    of_call,
+    of_create,
+    of_poll,
+    of_upload,
+    without_id,
+)
 
 MAX_PAGES = 5
 INPUT_KEPT = 3000.0
@@ -78,12 +87,12 @@ class ReplicateAdapter(JsonAdapter):
         body = filled(task.parameters, data_uri)
         where = "".join(f"/{kind}s/{body.pop(kind)}" for kind in ("model", "deployment") if kind in body)
         reply = yield self.post(f"/v1{where}/predictions", body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "id")
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "id"))
+        if remote_id is None:
+            return without_id(reply)
         match self._seen(data, remote_id):
             case StillRunning(remote_state=remote_state, times=times):
                 return Accepted(remote_id=remote_id, remote_state=remote_state, times=times)
@@ -98,14 +107,12 @@ class ReplicateAdapter(JsonAdapter):
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/v1/predictions/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
@@ -118,9 +125,9 @@ class ReplicateAdapter(JsonAdapter):
         seen: dict[str, PollOutcome] = {}
         for _ in range(MAX_PAGES):
             reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
-            data = read_object(reply)
-            rows = rows_of(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            rows = rows_of(data, "results")
+            if rows is None:
                 return seen or of_call(words.error(reply, key=self.key))
             told_of = {wanted[text_of(row, "id")]: self._seen(row) for row in rows if text_of(row, "id") in wanted}
             seen |= {task_id: outcome for task_id, outcome in told_of.items() if not isinstance(outcome, Trouble)}
@@ -139,9 +146,9 @@ class ReplicateAdapter(JsonAdapter):
         when, query = None, dict[str, Any]()
         for _ in range(MAX_PAGES):
             reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
-            data = read_object(reply)
-            rows = rows_of(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            rows = rows_of(data, "results")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             begins = when is None
             when = when or between(search, reply)
@@ -172,12 +179,12 @@ class ReplicateAdapter(JsonAdapter):
         """
         One POST, whose answer is the prediction as it is then.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
             return CancelTooLate()
         reply = yield self.post(f"/v1/predictions/{remote_id}/cancel", {})
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
         match words.STATES.read(text_of(data, "status")):
             case Standing.CANCELLED | Standing.EXPIRED:
@@ -192,22 +199,11 @@ class ReplicateAdapter(JsonAdapter):
         """
         One POST; the file's own address then stands for it.
         """
-        media_type = picture.get("mediaType", "image/png")
-        file = FormFile(
-            name="content",
-            asset=picture["$asset"],
-            filename=f"picture.{media_type.rpartition('/')[2]}",
-            media_type=media_type,
-        )
-        headers = {"Accept": "application/json", **self.authorization()}
-        reply = yield HttpRequest(method="POST", url=f"{self.base}/v1/files", headers=headers, body=Form(files=(file,)))
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
-            error = words.error(reply, key=self.key)
-            refused = error.readable and error.meaning is Meaning.REJECTED
-            return failed(error.meaning, error.detail) if refused else of_call(error)
-        urls = data.get("urls")
-        url = text_of(urls, "get") if isinstance(urls, dict) else None
+        reply = yield self.call("POST", "/v1/files", body=Form(files=(form_file(picture, name="content"),)))
+        data = answered(reply)
+        if data is None:
+            return of_upload(words.error(reply, key=self.key))
+        url = text_of(object_of(data, "urls"), "get")
         return Copied(reference=url) if url else Trouble(detail="the provider took the picture and names no address")
 
     def check(self) -> Conversation[CheckOutcome]:
@@ -215,8 +211,8 @@ class ReplicateAdapter(JsonAdapter):
         Ask who the key belongs to.
         """
         reply = yield self.get("/v1/account")
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
         return Checked(detail=told(text_of(data, "username") or "", secret=self.key))
 
@@ -238,12 +234,12 @@ class ReplicateAdapter(JsonAdapter):
                 if data.get("data_removed") is True:
                     gone = "it was done, and the provider has erased its files since"
                     return failed(Meaning.EXPIRED, gone, remote_id=remote_id)
-                return Trouble(detail="the provider says that it is done, and names no file")
+                return NO_FILE
             case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED:
                 text = text_of(data, "error") or ""
                 meaning = words.meaning(text) if standing is Standing.FAILED else standing.meaning
-                detail = told(text or f"it says {text_of(data, 'status')} and no more", secret=self.key)
-                return failed(meaning, detail, remote_id=remote_id)
+                why = reason(text, word=text_of(data, "status") or standing, secret=self.key)
+                return failed(meaning, why, remote_id=remote_id)
             case _:
                 progress = words.progress(data) if standing is Standing.WORKING else None
                 return StillRunning(remote_state=standing.remote_state, progress=progress, times=words.times(data))

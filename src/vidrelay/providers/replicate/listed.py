@@ -11,14 +11,6 @@ from vidrelay.providers.listing import likeness, same
 from vidrelay.providers.replies import text_of
 
 
-def rows_of(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    """
-    The predictions of a page; None where it is none.
-    """
-    rows = None if data is None else data.get("results")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
-
-
 def cursor_of(data: Mapping[str, Any]) -> str | None:
     """
     What the address of the next page names; the address itself is not followed.

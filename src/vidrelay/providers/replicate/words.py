@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import RemoteTimes
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.replies import number_of, read_object, text_of, time_of
 from vidrelay.providers.verdicts import Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -52,9 +52,9 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"type", "title", "status", "detail", "instance"}`: no codes, and a 429 names the seconds to wait in its text.
     """
-    data: dict[str, Any] = read_object(reply) or {}
+    data = read_object(reply) or {}
     detail = text_of(data, "detail") or text_of(data, "title")
-    read = said(reply, {}, code=None, detail=None if detail is None else told(detail, secret=key))
+    read = said(reply, {}, code=None, detail=detail, secret=key)
     seconds = _SECONDS.search(detail or "") if read.meaning is Meaning.RATE and read.retry_after is None else None
     return replace(read, retry_after=float(seconds[1])) if seconds else read
 
