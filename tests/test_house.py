@@ -19,8 +19,8 @@ PLACES = ["/" + place + "/" for place in ("work", "root", "farm", r"tmp/w", r"ho
 FORBIDDEN = re.compile("|".join([*HOSTS, *PLACES]))
 # `logging` hands on what it is given; `jwt` signs in memory.
 PURE = [
-    *("base64", "collections", "dataclasses", "datetime", "email.utils", "enum", "fractions", "functools", "hashlib"),
-    *("hmac", "itertools", "json", "jwt", "logging", "math", "operator", "re", "string", "types", "typing"),
+    *("base64", "binascii", "collections", "dataclasses", "datetime", "email.utils", "enum", "fractions", "functools"),
+    *("hashlib", "hmac", "itertools", "json", "jwt", "logging", "math", "operator", "re", "string", "types", "typing"),
     *("unicodedata", "urllib.parse", "uuid", "zoneinfo", "vidrelay.core", "vidrelay.providers"),
 ]
 
