@@ -85,6 +85,31 @@ def settled(
     return Undecided(detail=detail, candidates=candidates)
 
 
+class Candidates:
+    """
+    The jobs of a list that can be the lost one, as it is read.
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[str, Found] = {}
+        self._doubtful: set[str] = set()
+
+    def add(self, found: Found, is_alike: bool | None) -> None:
+        """
+        Take a listed job for what its `likeness` says that it is.
+        """
+        if is_alike is None:
+            self._doubtful.add(found.remote_id)
+        elif is_alike:
+            self._alike[found.remote_id] = found
+
+    def settled(self, *, whole: bool = True, complete_after: float | None = None) -> FindOutcome:
+        """
+        What they prove (`settled`).
+        """
+        return settled(self._alike, whole=whole, complete_after=complete_after, doubtful=sorted(self._doubtful))
+
+
 def likeness(listed: Any, sent: Any) -> bool | None:
     """
     Whether what a list shows is what was sent. None: it has all of it, and more beside it, or a picture of other bytes,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply, HttpRequest, Json
 from vidrelay.core.ports import (
     CancelResult,
@@ -31,14 +30,14 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.fal import words
-from vidrelay.providers.fal.listed import found_of, is_alike, rows_of
-from vidrelay.providers.fal.parameters import ENDPOINT, app_of, is_endpoint, prepared
+from vidrelay.providers.fal.listed import found_of, is_alike
+from vidrelay.providers.fal.parameters import ENDPOINT, app_of, is_endpoint, prepare, told_app
 from vidrelay.providers.fal.uploads import KEPT_SECONDS, upload_of
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import between, settled
-from vidrelay.providers.replies import number_of, read_object, text_of, told
+from vidrelay.providers.listing import Candidates, between
+from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, rows_of, text_of
 from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll, of_upload, ready, without_id
 
 MAX_PAGES = 5
 PAGE = 100
@@ -87,7 +86,7 @@ class FalAdapter(JsonAdapter):
         Raises:
             InvalidRequest: No model is named, or a picture's field cannot be known.
         """
-        return prepared(request, assets)
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -96,15 +95,15 @@ class FalAdapter(JsonAdapter):
         body = filled(task.parameters, data_uri)
         endpoint = body.pop(ENDPOINT)
         reply = yield self.post(f"/{endpoint}", body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             error = words.error(reply, key=self.key)
             return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
-        request_id = None if data is None else text_of(data, "request_id")
-        if data is None or request_id is None or not super().valid_id(request_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        request_id = text_of(data, "request_id")
+        if request_id is None or not super().valid_id(request_id):
+            return without_id(reply)
         state = words.STATES.read(text_of(data, "status")).remote_state
-        app = self._told_app(data, request_id) or app_of(endpoint)
+        app = told_app(text_of(data, "response_url"), request_id) or app_of(endpoint)
         remote_id = request_id if app == app_of(endpoint) else f"{app}/{request_id}"
         return Accepted(remote_id=remote_id, remote_state=state or RemoteState.WAITING)
 
@@ -116,11 +115,9 @@ class FalAdapter(JsonAdapter):
         if path is None:
             return NotThere(detail="its id, or its model, is none of this provider's")
         reply = yield self.get(f"{path}/status")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
+        data = answered(reply)
         if data is None:
-            return Trouble(detail="the provider's answer cannot be read")
+            return of_poll(words.error(reply, key=self.key))
         standing = words.STATES.read(text_of(data, "status"))
         if standing is not Standing.DONE:
             position = number_of(data, "queue_position")
@@ -130,10 +127,9 @@ class FalAdapter(JsonAdapter):
             )
         if data.get("error"):
             code = text_of(data, "error_type")
-            detail = " ".join(one for one in (code, text_of(data, "error")) if one)
-            return failed(words.job_meaning(code), told(detail or "it says failed and no more", secret=self.key))
+            return failed(words.job_meaning(code), reason(code, text_of(data, "error"), secret=self.key))
         reply = yield self.get(path)
-        return self._result(reply, data.get("metrics"))
+        return self._result(reply, number_of(object_of(data, "metrics"), "inference_time"))
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
@@ -141,8 +137,7 @@ class FalAdapter(JsonAdapter):
         """
         endpoint = str(task.parameters.get(ENDPOINT) or "")
         owned = {remote_id.rpartition("/")[2] for remote_id in search.owned}
-        alike: dict[str, Found] = {}
-        doubtful: set[str] = set()
+        candidates = Candidates()
         when, cursor = None, None
         for _ in range(MAX_PAGES):
             start = (search.sent_at - EARLIER).isoformat()
@@ -150,25 +145,21 @@ class FalAdapter(JsonAdapter):
             reply = yield self._away(
                 self._platform, "/v1/models/requests/by-endpoint", query=query, max_reply_bytes=LIST_REPLY_BYTES
             )
-            data = read_object(reply)
-            rows = rows_of(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            # The name of the list itself is not documented.
+            rows = rows_of(data, "items", "requests", "data")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
                 remote_id = text_of(row, "request_id") or ""
-                if remote_id in owned or not super().valid_id(remote_id):
-                    continue
-                likely = is_alike(row, task, when)
-                if likely is None:
-                    doubtful.add(remote_id)
-                elif likely:
-                    alike[remote_id] = found_of(row)
+                if remote_id not in owned and super().valid_id(remote_id):
+                    candidates.add(found_of(row), is_alike(row, task, when))
             cursor = text_of(data, "next_cursor")
             if not cursor or not rows:
                 # The cursor's name is not documented: a full page without one is no end.
-                return settled(alike, whole=len(rows) < PAGE, doubtful=sorted(doubtful))
-        return settled(alike, whole=False, doubtful=sorted(doubtful))
+                return candidates.settled(whole=len(rows) < PAGE)
+        return candidates.settled(whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -213,20 +204,19 @@ class FalAdapter(JsonAdapter):
         url = text_of(read_object(reply) or {}, "access_url")
         if url and 200 <= reply.status < 300:
             return Copied(reference=url)
-        error = words.error(reply, key=self.key)
-        refused = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
-        return failed(error.meaning, error.detail) if refused else Trouble(detail=error.detail)
+        refused = of_upload(words.error(reply, key=self.key))
+        # The media host knows nothing of the account.
+        return Trouble(detail=refused.detail) if isinstance(refused, Refused) else refused
 
     def check(self) -> Conversation[CheckOutcome]:
         """
         Ask for the balance.
         """
         reply = yield self._away(self._platform, "/v1/account/billing", query={"expand": "credits"})
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
-        credits_ = data.get("credits")
-        left = number_of(credits_, "current_balance") if isinstance(credits_, dict) else None
+        left = number_of(object_of(data, "credits"), "current_balance")
         return Checked(detail="" if left is None else f"{left:g} left")
 
     def download(self, task: Task, output: RemoteFile) -> HttpRequest:
@@ -260,30 +250,14 @@ class FalAdapter(JsonAdapter):
         known = is_endpoint(app) and super().valid_id(request_id)
         return f"/{app}/requests/{request_id}" if known else None
 
-    def _told_app(self, data: Mapping[str, Any], request_id: str) -> str | None:
-        """
-        The app that the answer's own addresses name: nothing else of them is used.
-        """
-        try:
-            path = urlsplit(text_of(data, "response_url") or "").path
-        except ValueError:
-            return None
-        app, found, _ = path.removeprefix("/").partition(f"/requests/{request_id}")
-        return app if found and is_endpoint(app) else None
-
-    def _result(self, reply: HttpReply, metrics: Any) -> PollOutcome:
-        data = read_object(reply)
+    def _result(self, reply: HttpReply, seconds: float | None) -> PollOutcome:
         if not 200 <= reply.status < 300:
             error = words.error(reply, key=self.key)
             if words.underway(error):
                 return Trouble(detail=error.detail)
             meaning = words.of_model(reply, error)
             return of_poll(error) if meaning is None else failed(meaning, error.detail)
-        outputs = tuple(RemoteFile(url=url) for url in words.addresses(data or {}))
-        if not outputs:
-            return Trouble(detail="the provider says that it is done, and names no file")
-        seconds = number_of(metrics, "inference_time") if isinstance(metrics, dict) else None
-        return Ready(outputs=outputs, times=RemoteTimes(execute_seconds=seconds))
+        return ready(*words.addresses(read_object(reply) or {}), times=RemoteTimes(execute_seconds=seconds))
 
 
 def make(settings: AdapterSettings) -> FalAdapter:

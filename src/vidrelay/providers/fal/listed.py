@@ -12,14 +12,6 @@ from vidrelay.providers.listing import Between, likeness
 from vidrelay.providers.replies import text_of, time_of
 
 
-def rows_of(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    """
-    The requests of a page; None where it is none. The name of the list itself is not documented.
-    """
-    lists = [one for name in ("items", "requests", "data") if isinstance(one := (data or {}).get(name), list)]
-    return [row for row in lists[0] if isinstance(row, dict)] if lists else None
-
-
 def is_alike(row: Mapping[str, Any], task: Task, when: Between) -> bool | None:
     """
     Whether a request was sent in that time and has all that we sent and no more; None: that cannot be told

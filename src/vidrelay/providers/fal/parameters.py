@@ -5,6 +5,7 @@ A request in the words that most video models at fal share; each model's input h
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
@@ -19,7 +20,7 @@ ENDPOINT = "endpoint_id"
 _ENDPOINT = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*){1,7}", re.ASCII)
 
 
-def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     The model's input, with the model's address beside it.
 
@@ -70,3 +71,15 @@ def app_of(endpoint: str) -> str:
     """
     parts = endpoint.split("/")
     return "/".join(parts[: 3 if parts[0] in words.NAMESPACES else 2])
+
+
+def told_app(address: str | None, request_id: str) -> str | None:
+    """
+    The app that an address of fal's own for that request names; nothing else of the address is used.
+    """
+    try:
+        path = urlsplit(address or "").path
+    except ValueError:
+        return None
+    app, found, _ = path.removeprefix("/").partition(f"/requests/{request_id}")
+    return app if found and is_endpoint(app) else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import detail_of, read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, meaning_of, said
 
 FACTS = Facts(
@@ -59,17 +59,14 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"detail": "…", "error_type"}` or `{"detail": [{"loc", "msg", "type", …}]}`.
     """
-    data: dict[str, Any] = read_object(reply) or {}
-    code, detail = text_of(data, "error_type") or reply.headers.get(ERROR_TYPE), text_of(data, "detail")
-    listed = data.get("detail")
-    faults = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    if faults:
-        code = code or text_of(faults[0], "type")
-        detail = "; ".join(text_of(one, "msg") or "" for one in faults)
+    data = read_object(reply) or {}
+    faults, detail = rows_of(data, "detail") or [], detail_of(data)
+    code = text_of(data, "error_type") or reply.headers.get(ERROR_TYPE)
+    if code is None and faults:
+        code = text_of(faults[0], "type")
     if reply.status == 403 and _LOCKED.search(detail or ""):
-        return said(reply, {"locked": Meaning.BALANCE}, code="locked", detail=told(detail or "", secret=key))
-    shown = None if detail is None else told(detail, secret=key)
-    return said(reply, CODES, code=None if code is None else told(code, secret=key), detail=shown)
+        return said(reply, {"locked": Meaning.BALANCE}, code="locked", detail=detail, secret=key)
+    return said(reply, CODES, code=code, detail=detail, secret=key)
 
 
 def underway(error: Said) -> bool:

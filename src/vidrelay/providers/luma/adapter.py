@@ -24,7 +24,7 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import between, likeness, settled
+from vidrelay.providers.listing import Candidates, between, likeness
 from vidrelay.providers.luma import words
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, whole, with_extra
@@ -127,8 +127,7 @@ class LumaAdapter(JsonAdapter):
 
         Its order is not documented. Where it is seen to go back in time, it is read no further than to the loss.
         """
-        alike: dict[str, Found] = {}
-        doubtful: set[str] = set()
+        candidates = Candidates()
         when = None
         made: list[datetime | None] = []
         for page in range(MAX_PAGES):
@@ -141,16 +140,13 @@ class LumaAdapter(JsonAdapter):
             for row in rows:
                 remote_id, made_at = text_of(row, "id") or "", time_of(row, "created_at")
                 made.append(made_at)
-                usable = remote_id not in search.owned and self.valid_id(remote_id)
-                likely = _is_alike(row, task) if usable and when.holds(made_at) else False
-                if likely is None:
-                    doubtful.add(remote_id)
-                elif likely:
+                if remote_id not in search.owned and self.valid_id(remote_id) and when.holds(made_at):
                     state = words.STATES.read(text_of(row, "state")).remote_state
-                    alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+                    found = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+                    candidates.add(found, _is_alike(row, task))
             if not rows or data.get("has_more") is not True or _is_past(made, when.earliest):
-                return settled(alike, doubtful=sorted(doubtful))
-        return settled(alike, whole=False, doubtful=sorted(doubtful))
+                return candidates.settled()
+        return candidates.settled(whole=False)
 
     def check(self) -> Conversation[CheckOutcome]:
         """

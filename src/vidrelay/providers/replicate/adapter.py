@@ -27,10 +27,10 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import between, settled
+from vidrelay.providers.listing import Candidates, between
 from vidrelay.providers.replicate import words
 from vidrelay.providers.replicate.listed import cursor_of, is_alike
-from vidrelay.providers.replicate.parameters import prepared
+from vidrelay.providers.replicate.parameters import prepare
 from vidrelay.providers.replies import answered, object_of, reason, rows_of, text_of, time_of, told
 from vidrelay.providers.uniform import data_uri, filled, form_file
 from vidrelay.providers.verdicts import (
@@ -78,7 +78,7 @@ class ReplicateAdapter(JsonAdapter):
         Raises:
             InvalidRequest: No model is named, or a picture's field cannot be known.
         """
-        return prepared(request, assets)
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -140,8 +140,7 @@ class ReplicateAdapter(JsonAdapter):
         """
         Read the list: its first page shows the provider's clock, the next ones only what was made in between.
         """
-        alike: dict[str, Found] = {}
-        doubtful: set[str] = set()
+        candidates = Candidates()
         erased = False
         when, query = None, dict[str, Any]()
         for _ in range(MAX_PAGES):
@@ -159,21 +158,18 @@ class ReplicateAdapter(JsonAdapter):
                 if not when.holds(time_of(row, "created_at")):
                     continue
                 erased = erased or row.get("data_removed") is True or not row.get("input")
-                likely = is_alike(row, task)
-                if likely is None:
-                    doubtful.add(remote_id)
-                elif likely:
-                    state = words.STATES.read(text_of(row, "status")).remote_state
-                    alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=words.times(row))
+                state = words.STATES.read(text_of(row, "status")).remote_state
+                found = Found(remote_id=remote_id, remote_state=state, times=words.times(row))
+                candidates.add(found, is_alike(row, task))
             cursor = cursor_of(data)
             oldest = min((made for made in (time_of(row, "created_at") for row in rows) if made), default=None)
             if cursor is None or (oldest is not None and oldest < when.earliest):
                 gone = erased or search.lost_ago > INPUT_KEPT
-                return settled(alike, complete_after=None if gone else search.elapsed, doubtful=sorted(doubtful))
+                return candidates.settled(complete_after=None if gone else search.elapsed)
             query = {"cursor": cursor}
             if begins:
                 query = {"created_after": when.earliest.isoformat(), "created_before": when.latest.isoformat()}
-        return settled(alike, whole=False, doubtful=sorted(doubtful))
+        return candidates.settled(whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """

@@ -16,7 +16,7 @@ _NAME = re.compile(r"(deployments/)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?::(
 _VERSION = re.compile(r"[0-9a-f]{32,64}")
 
 
-def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     The create call's body, with `model` or `deployment` beside it where those are part of the address.
 
