@@ -2,6 +2,7 @@
 MiniMax in both generations, held against the fact sheet and the pretend providers in their words.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,6 +98,18 @@ class TestMiniMaxV1(AdapterContract):
         outcome = converse(it.adapter.submit(it.task(**self.sheet.fields)), error)[1]
         assert isinstance(outcome, Refused)
         assert outcome.reason == "balance"
+
+    async def test_an_answer_that_is_wrapped_in_data(self) -> None:
+        """Some regions do so: a refusal inside is one, and a file inside is found."""
+        it = self.sheet.rehearse()
+        task = it.task(**self.sheet.fields)
+        refusal = reply({"data": {"task_id": "", "base_resp": {"status_code": 1008, "status_msg": "no balance"}}})
+        outcome = converse(it.adapter.submit(task), refusal)[1]
+        assert isinstance(outcome, Refused)
+        assert outcome.reason == "balance"
+        done = reply({"data": {"status": "Success", "file_id": "1"}, "base_resp": FINE})
+        file = reply({"data": {"file": {"download_url": "https://x.example/o.mp4"}}, "base_resp": FINE})
+        assert isinstance(converse(it.adapter.poll(await it.submitted(task)), done, file)[1], Ready)
 
     async def test_a_subject_has_a_model_of_its_own(self) -> None:
         """A reference is the subject of S2V-01; frames are for the others."""
@@ -248,6 +261,40 @@ class TestMiniMaxV2(AdapterContract):
         assert task.parameters["content"] == [{"type": "text", "text": "a paper boat"}, audio]
         with pytest.raises(InvalidRequest):
             it.task(extra={"content": [{"$asset": PICTURE.id}]})
+
+    @pytest.mark.parametrize(("code", "reason"), [(1004, "auth"), (1008, "balance"), (1002, "rate")])
+    async def test_a_refusal_in_the_form_of_the_other_generation(self, code: int, reason: str) -> None:
+        """Key and balance are judged before either of them: such a create was surely not carried out."""
+        it = self.sheet.rehearse()
+        error = reply({"base_resp": {"status_code": code, "status_msg": "no"}})
+        outcome = converse(it.adapter.submit(it.task(**self.sheet.fields)), error)[1]
+        assert isinstance(outcome, Refused)
+        assert outcome.reason == reason
+
+    async def test_a_row_that_does_not_show_its_clip(self) -> None:
+        """Its task is asked for by itself, where the clip is shown."""
+        it = self.sheet.rehearse()
+        tasks = [replace(it.task(**self.sheet.fields), id=name, remote_id=name) for name in ("t-1", "t-2")]
+        rows = [{"id": "t-1", "status": "succeeded"}, {"id": "t-2", "status": "running"}]
+        assert set(converse(it.adapter.poll_many(tasks), reply({"tasks": rows}))[1]) == {"t-2"}
+
+    async def test_a_row_cannot_show_which_picture_was_sent(self) -> None:
+        """Of two creates of one prompt and two pictures that were lost, the one that arrived is told to a person."""
+        it = self.sheet.rehearse()
+        task = it.task(references=(Reference(url="https://x.example/a.png"),))
+        now = it.clock.now()
+        content = [{"type": "text", "text": task.request.prompt}, {"type": "image_url", "role": "first_frame"}]
+        row = {"id": "t-9", "status": "running", "created_at": int(now.timestamp()), "content": content}
+        search = Search(sent_at=now, lost_at=now, elapsed=0.0, lost_ago=0.0, owned=frozenset())
+        outcome = converse(it.adapter.find(task, search), reply({"tasks": [row]}))[1]
+        assert isinstance(outcome, Undecided)
+        assert outcome.candidates == ("t-9",)
+
+    async def test_a_model_that_nobody_told_us_of(self) -> None:
+        """Its limits are the provider's to judge."""
+        it = self.sheet.rehearse()
+        body = it.task(duration=30, resolution="4K", model_version="MiniMax-H4").parameters
+        assert (body["duration"], body["resolution"]) == (30, "4K")
 
     async def test_a_status_in_the_body_counts(self) -> None:
         """An error that comes with HTTP 200 is one all the same."""

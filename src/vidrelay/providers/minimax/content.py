@@ -31,7 +31,7 @@ MODELS = {
     "MiniMax-H3": (("768P", "2K"), (4, 15)),
 }
 """The resolutions and seconds that a model takes; the default of both holds for all."""
-ANY_MODEL = (("480P", "768P", "2K"), (4, 15))
+ANY_DURATION = (1, 3600)
 RATIOS = ("adaptive", "21:9", "16:9", "4:3", "1:1", "3:4", "9:16")
 MAX_PROMPT, MAX_REFERENCES = 7000, 9
 OLD_MODELS = ("MiniMax-Hailuo-", "T2V-", "I2V-", "S2V-")
@@ -54,7 +54,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
             field="modelVersion",
             hint='Use an account with dialect = "v1".',
         )
-    resolutions, (low, high) = MODELS.get(model, ANY_MODEL)
+    resolutions, (low, high) = MODELS.get(model, (None, ANY_DURATION))
     roles = (FIRST, LAST, REFERENCE)
     given = pictures(request, assets, who="MiniMax V2", roles=roles, max_others=MAX_REFERENCES, mixed=False)
     content = [{"type": "text", "text": at_most(request.prompt, MAX_PROMPT)}]
@@ -68,11 +68,12 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         "duration": 5 if request.duration is None else whole(request.duration, low, high, field="duration"),
     }
     if request.resolution is not None:
-        body["resolution"] = one_of(request.resolution, resolutions, field="resolution")
+        taken = (request.resolution,) if resolutions is None else resolutions
+        body["resolution"] = one_of(request.resolution, taken, field="resolution")
     only_text = not given and not more
     if request.aspect_ratio is not None:
-        taken = RATIOS[1:] if only_text else RATIOS
-        body["ratio"] = one_of(request.aspect_ratio, taken, field="aspectRatio")
+        ratios = RATIOS[1:] if only_text else RATIOS
+        body["ratio"] = one_of(request.aspect_ratio, ratios, field="aspectRatio")
     elif only_text and "ratio" not in extra:
         body["ratio"] = "16:9"
     return Prepared(model=model, parameters=with_extra(body, extra), seconds=body["duration"])

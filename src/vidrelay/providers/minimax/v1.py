@@ -146,7 +146,8 @@ class V1Adapter(JsonAdapter):
         data = read_object(reply)
         if not _is_fine(reply, data):
             return self._not_seen(reply)
-        return ready(text_of(object_of(data or {}, "file"), "download_url"))
+        file = object_of(data or {}, "file") or object_of(object_of(data or {}, "data"), "file")
+        return ready(text_of(file, "download_url"))
 
     def _not_seen(self, reply: HttpReply) -> PollOutcome:
         """

@@ -125,8 +125,10 @@ class V2Adapter(JsonAdapter):
                 return told or of_call(words.error_v2(reply, key=self.key))
             for row in rows:
                 remote_id = id_of(row)
-                if remote_id in left:
-                    told[left.pop(remote_id)] = self._seen(row)
+                seen = self._seen(row)
+                # A row that does not show its clip leaves the task to a call of its own.
+                if remote_id in left and not isinstance(seen, Trouble):
+                    told[left.pop(remote_id)] = seen
             if len(rows) < PAGE or not left:
                 break
         return told
@@ -134,10 +136,12 @@ class V2Adapter(JsonAdapter):
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
         Read the list for jobs of that model and time. Rows are not documented to show the prompt: one that does
-        settles it; without it, two creates lost together could be taken for one another, so a person chooses.
+        settles it; without it, two creates lost together could be taken for one another, so a person chooses, and so
+        where there are pictures, which cannot be compared.
         """
         alike: dict[str, Found] = {}
         unsure: list[str] = []
+        has_pictures = len(task.parameters.get("content") or ()) > 1
         when, whole = None, False
         for page in range(1, MAX_PAGES + 1):
             reply = yield self._listing(page, model=task.model_version)
@@ -152,7 +156,7 @@ class V2Adapter(JsonAdapter):
                     continue
                 if made is not None and not when.holds(made):
                     continue
-                if made is None or text is None:
+                if made is None or text is None or has_pictures:
                     unsure.append(remote_id)
                 else:
                     state = words.STATES_V2.read(text_of(row, "status")).remote_state
@@ -162,7 +166,9 @@ class V2Adapter(JsonAdapter):
                 break
         if not unsure:
             return settled(alike, whole=whole)
-        detail = f"{len(unsure) + len(alike)} jobs in the provider's list may be it, and none shows its prompt"
+        detail = (
+            f"{len(unsure) + len(alike)} jobs in the provider's list may be it, and do not show all that would prove it"
+        )
         return Undecided(detail=detail, candidates=(*alike, *unsure))
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
@@ -196,9 +202,8 @@ class V2Adapter(JsonAdapter):
         form = Form(fields=(("purpose", "video_generation_input"),), files=(form_file(picture, name="file"),))
         reply = yield self.call("POST", "/v1/files/upload", body=form)
         data = read_object(reply)
-        error = words.error(reply, key=self.key) if words.code_of(data) else words.error_v2(reply, key=self.key)
-        if words.code_of(data) or not words.is_fine_v2(reply, data):
-            return of_upload(error)
+        if not words.is_fine_v2(reply, data):
+            return of_upload(words.error_v2(reply, key=self.key))
         file_id = self.usable(identity(object_of(data or {}, "file"), "file_id"))
         if file_id is None:
             return Trouble(detail="the provider took the picture and names no file")

@@ -74,8 +74,15 @@ def code_of(data: Mapping[str, Any] | None) -> str | None:
     """
     The error code of V1 in `base_resp`, which may come with HTTP 200; None where there is none, or it is 0.
     """
-    code = identity(object_of(data or {}, "base_resp"), "status_code")
+    code = identity(_base(data or {}), "status_code")
     return None if code in (None, "0") else code
+
+
+def _base(data: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The `base_resp` of an answer; some regions wrap all of it in `data`.
+    """
+    return object_of(data, "base_resp") or object_of(object_of(data, "data"), "base_resp")
 
 
 def error(reply: HttpReply, *, key: str | None) -> Said:
@@ -83,15 +90,20 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read an error of V1: `{"base_resp": {"status_code", "status_msg"}}`.
     """
     data = read_object(reply)
-    message = text_of(object_of(data or {}, "base_resp"), "status_msg")
+    message = text_of(_base(data or {}), "status_msg")
     return said(reply, CODES, code=code_of(data), detail=message, secret=key)
 
 
 def error_v2(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read an error of V2: `{"error": {"message", "type", "http_code"}}`, where the body's code stands for the status.
+
+    What stands before both generations (the check of the key, of the balance) may answer in V1's form.
     """
-    data = object_of(read_object(reply) or {}, "error")
+    whole = read_object(reply) or {}
+    data = object_of(whole, "error")
+    if not data and code_of(whole) is not None:
+        return error(reply, key=key)
     message = text_of(data, "message")
     http = identity(data, "http_code") or ""
     status = int(http) if len(http) == 3 and http.isascii() and http.isdigit() else reply.status

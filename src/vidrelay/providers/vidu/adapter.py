@@ -171,10 +171,10 @@ class ViduAdapter(JsonAdapter):
             payload = shown
             if payload != sent:
                 reply = yield self.get(f"/tasks/{remote_id}/creations")
-                data = answered(reply)
-                if data is None:
+                told = answered(reply)
+                if told is None:
                     return of_call(words.error(reply, key=self.key))
-                payload = text_of(data, "payload")
+                payload = text_of(told, "payload")
             if payload == sent:
                 alike[remote_id] = found
             elif not payload:
