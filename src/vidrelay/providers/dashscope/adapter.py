@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Found, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
@@ -22,24 +22,35 @@ from vidrelay.core.ports import (
     PollManyOutcome,
     PollOutcome,
     Prepared,
-    Refused,
     Search,
     SubmitOutcome,
     Traits,
     Trouble,
     Undecided,
-    Unknown,
     UploadOutcome,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.dashscope import words
 from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare
 from vidrelay.providers.dashscope.upload import placed
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import answered, object_of, reason, rows_of, text_of
 from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Meaning, Standing, failed, meaning_of, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Meaning,
+    Standing,
+    failed,
+    meaning_of,
+    of_call,
+    of_create,
+    of_poll,
+    of_refused_cancel,
+    of_upload,
+    ready,
+    without_id,
+)
 
 SERVICE = "/services/aigc/{}/video-synthesis"
 PAGE, LIST_PAGES, FIND_PAGES = 100, 2, 3
@@ -94,9 +105,9 @@ class DashScopeAdapter(JsonAdapter):
         output = _output(reply)
         if output is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = text_of(output, "task_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(output, "task_id"))
+        if remote_id is None:
+            return without_id(reply)
         state = words.STATES.read(text_of(output, "task_status")).remote_state
         return Accepted(remote_id=remote_id, remote_state=state, times=words.times(output))
 
@@ -104,9 +115,9 @@ class DashScopeAdapter(JsonAdapter):
         """
         One GET; a task of more than a day ago is not known any more.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/tasks/{remote_id}")
         output = _output(reply)
         if output is None:
@@ -116,16 +127,13 @@ class DashScopeAdapter(JsonAdapter):
             return NotThere(detail="the provider does not know the task, or not any more")
         match words.STATES.read(word):
             case Standing.DONE:
-                url = text_of(output, "video_url")
-                if not url:
-                    return Trouble(detail="the provider says that it is done, and names no file")
                 # Some addresses begin with http://; the gate dials them over TLS.
-                return Ready(outputs=(RemoteFile(url=url),), times=words.times(output))
+                return ready(text_of(output, "video_url"), times=words.times(output))
             case Standing.FAILED | Standing.CANCELLED as standing:
-                code, message = text_of(output, "code") or "", text_of(output, "message")
-                why = ": ".join(one for one in (code, message) if one) or f"it says {standing} and no more"
+                code = text_of(output, "code")
                 meaning = meaning_of(code, words.CODES) if standing is Standing.FAILED else None
-                return failed(meaning or standing.meaning, told(why, secret=self.key))
+                why = reason(code, text_of(output, "message"), word=standing, secret=self.key)
+                return failed(meaning or standing.meaning, why)
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=words.times(output))
 
@@ -198,28 +206,22 @@ class DashScopeAdapter(JsonAdapter):
         Stops what is PENDING; anything else is refused.
         """
         reply = yield self.call("POST", f"/tasks/{task.remote_id}/cancel")
-        error = words.error(reply, key=self.key)
-        data = read_object(reply)
-        if 200 <= reply.status < 300 and data is not None and not text_of(data, "code"):
+        data = answered(reply)
+        if data is not None and not text_of(data, "code"):
             return Cancelled(outcome=CancelOutcome.STOPPED)
+        error = words.error(reply, key=self.key)
         if not error.readable or error.meaning not in (Meaning.REJECTED, Meaning.MISSING):
             return of_call(error)
-        seen = yield from self.poll(task)
-        if isinstance(seen, Refused | Trouble):
-            return seen
-        return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+        return of_refused_cancel((yield from self.poll(task)))
 
     def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
         """
         Ask for a policy, then send the form to the host that it names, without the key.
         """
         reply = yield self.get("/uploads", action="getPolicy", model=picture.get("model", DEFAULT_MODEL))
-        data = read_object(reply)
-        policy = (data or {}).get("data")
-        if not isinstance(policy, dict) or not 200 <= reply.status < 300:
-            error = words.error(reply, key=self.key)
-            final = error.readable and error.meaning is Meaning.REJECTED
-            return failed(error.meaning, error.detail) if final else of_call(error)
+        policy = object_of(answered(reply) or {}, "data")
+        if not policy:
+            return of_upload(words.error(reply, key=self.key))
         place = placed(policy, picture)
         if place is None:
             return Trouble(detail="the provider's upload policy names no place")
@@ -256,19 +258,15 @@ def _output(reply: HttpReply) -> dict[str, Any] | None:
     """
     What the reply says of a task; None where it is an error, which may come with HTTP 200.
     """
-    data = read_object(reply) or {}
+    data = answered(reply) or {}
     output = data.get("output")
-    if not isinstance(output, dict) or not 200 <= reply.status < 300:
+    if not isinstance(output, dict):
         return None
     return None if text_of(data, "code") and "task_status" not in output else output
 
 
 def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
-    data = read_object(reply)
-    if data is None or not 200 <= reply.status < 300:
-        return None
-    rows = next((data[name] for name in ("data", "tasks") if isinstance(data.get(name), list)), None)
-    return None if rows is None else [row for row in rows if isinstance(row, dict)]
+    return rows_of(answered(reply) or {}, "data", "tasks")
 
 
 def _status(row: Mapping[str, Any]) -> str | None:

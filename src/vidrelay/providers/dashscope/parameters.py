@@ -99,14 +99,9 @@ def _pictures(request: Request, assets: Mapping[str, Asset], model: str, more: l
         roles = next(
             (one for name, one in {"t2v": (), "i2v": (FIRST,), "r2v": (REFERENCE,)}.items() if name in model), ()
         )
-    given = pictures(request, assets, who=model, roles=roles, max_others=MAX_REFERENCES)
-    if given.others and (given.first or given.last):
-        raise InvalidRequest(f"{model} takes frames or references, not both.", field="references")
-    first, last, others = (
-        _for(given.first, model),
-        _for(given.last, model),
-        [_for(one, model) for one in given.others],
-    )
+    given = pictures(request, assets, who=model, roles=roles, max_others=MAX_REFERENCES, mixed=False)
+    first, last = _for(given.first, model), _for(given.last, model)
+    others = [_for(one, model) for one in given.others]
     if "kf2v" in model or old:
         single = "first_frame_url" if "kf2v" in model else "img_url"
         named = {single: first, "last_frame_url": last, "reference_urls": others or None, "media": more or None}

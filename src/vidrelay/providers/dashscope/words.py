@@ -9,7 +9,7 @@ from typing import Any
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import RemoteTimes
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.replies import number_of, read_object, text_of, time_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -73,13 +73,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     Read `{"code", "message", "request_id"}`.
     """
     data = read_object(reply) or {}
-    message = text_of(data, "message")
-    return said(
-        reply,
-        CODES,
-        code=text_of(data, "code") or None,
-        detail=None if message is None else told(message, secret=key),
-    )
+    return said(reply, CODES, code=text_of(data, "code") or None, detail=text_of(data, "message"), secret=key)
 
 
 def times(data: Mapping[str, Any]) -> RemoteTimes:

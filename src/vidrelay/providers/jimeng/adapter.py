@@ -23,7 +23,7 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.jimeng import words
-from vidrelay.providers.jimeng.parameters import prepared
+from vidrelay.providers.jimeng.parameters import prepare
 from vidrelay.providers.jimeng.signature import signed_headers
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.replies import object_of, read_object, text_of
@@ -84,7 +84,7 @@ class JimengAdapter(SignedAdapter):
         Raises:
             InvalidRequest: Jimeng cannot do it; names the field and what it accepts.
         """
-        return prepared(request, assets)
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

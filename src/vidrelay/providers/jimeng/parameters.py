@@ -12,7 +12,7 @@ from vidrelay.providers.jimeng import words
 from vidrelay.providers.uniform import FIRST, LAST, measured, one_of, only, pictures, whole, with_extra
 
 
-def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     Say the request; its model is Jimeng's `req_key`, chosen by resolution and pictures where none is named.
 

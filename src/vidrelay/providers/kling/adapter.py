@@ -31,7 +31,7 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.kling import words
-from vidrelay.providers.kling.parameters import prepared
+from vidrelay.providers.kling.parameters import prepare
 from vidrelay.providers.kling.token import Token
 from vidrelay.providers.listing import between
 from vidrelay.providers.replies import date_of, number_of, object_of, rows_of, text_of
@@ -88,7 +88,7 @@ class KlingAdapter(JsonAdapter):
         Raises:
             InvalidRequest: Kling cannot do it; names the field and what it accepts.
         """
-        return prepared(request, assets)
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

@@ -12,7 +12,7 @@ from vidrelay.providers.kling import words
 from vidrelay.providers.uniform import FIRST, LAST, at_most, measured, one_of, only, pictures, whole, with_extra
 
 
-def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     Say the request; `kind`, the last part of the address, stands among the parameters.
 

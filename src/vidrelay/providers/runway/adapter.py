@@ -21,15 +21,14 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
 )
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of, told
+from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of, time_of
 from vidrelay.providers.runway import words
-from vidrelay.providers.runway.parameters import CALL, TEXT, prepared
+from vidrelay.providers.runway.parameters import CALL, TEXT, prepare
 from vidrelay.providers.uniform import data_uri, filled
-from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 UNLIMITED = 100
 """What a limit of null is taken for: so many at once are as good as any number."""
@@ -66,7 +65,7 @@ class RunwayAdapter(JsonAdapter):
         Raises:
             InvalidRequest: The model cannot do it; names the field and what it accepts.
         """
-        return prepared(request, assets)
+        return prepare(request, assets)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
@@ -75,26 +74,24 @@ class RunwayAdapter(JsonAdapter):
         body = filled(task.parameters, data_uri)
         call = body.pop(CALL, TEXT)
         reply = yield self.post(f"/v1/{call}", body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+        remote_id = self.usable(text_of(data, "id"))
+        if remote_id is None:
+            return without_id(reply)
         return Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/v1/tasks/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -125,20 +122,17 @@ class RunwayAdapter(JsonAdapter):
         How many of each model may run at once.
         """
         reply = yield self.get("/v1/organization")
-        tier = (read_object(reply) or {}).get("tier")
-        models = tier.get("models") if isinstance(tier, dict) else None
-        if not isinstance(models, dict) or not 200 <= reply.status < 300:
-            return None
-        told_of = {name: _places(one) for name, one in models.items() if isinstance(one, dict)}
-        return {name: places for name, places in told_of.items() if places is not None} or None
+        models = object_of(object_of(answered(reply) or {}, "tier"), "models")
+        limits = {name: _places(one) for name, one in models.items() if isinstance(one, dict)}
+        return {name: places for name, places in limits.items() if places is not None} or None
 
     def check(self) -> Conversation[CheckOutcome]:
         """
         Ask for the credits.
         """
         reply = yield self.get("/v1/organization")
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_call(words.error(reply, key=self.key))
         left = number_of(data, "creditBalance")
         return Checked(detail="" if left is None else f"{left:g} credits left")
@@ -148,15 +142,10 @@ class RunwayAdapter(JsonAdapter):
         standing = words.STATES.read(text_of(data, "status"))
         match standing:
             case Standing.DONE:
-                listed = data.get("output")
-                urls = [one for one in listed if isinstance(one, str) and one] if isinstance(listed, list) else []
-                if not urls:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                return Ready(outputs=tuple(RemoteFile(url=url) for url in urls), times=times)
+                return ready(*texts_of(data, "output"), times=times)
             case Standing.FAILED:
                 code = text_of(data, "failureCode")
-                detail = ": ".join(one for one in (code, text_of(data, "failure")) if one)
-                return failed(words.failure(code), told(detail or "it says failed and no more", secret=self.key))
+                return failed(words.failure(code), reason(code, text_of(data, "failure"), secret=self.key))
             case Standing.CANCELLED:
                 return failed(standing.meaning, "it was cancelled")
             case _:

@@ -30,7 +30,7 @@ _WIDE = math.log(16 / 9)
 _ANY = Kind(references=MAX_REFERENCES)
 
 
-def prepared(request: Request, assets: Mapping[str, Asset]) -> Prepared:
+def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     """
     The create call's body, with the call's name beside it.
 
@@ -81,9 +81,7 @@ def _pictures(request: Request, assets: Mapping[str, Asset], name: str, model: M
     roles = [FIRST] if model is None or model.image is not None else []
     roles += [LAST] if model is None or model.last else []
     roles += [REFERENCE] if most else []
-    given = pictures(request, assets, who=f"Runway's {name}", roles=roles, max_others=most)
-    if given.last is not None and given.first is None:
-        raise InvalidRequest("Runway takes a last frame only with a first one.", field="references")
+    given = pictures(request, assets, who=f"Runway's {name}", roles=roles, max_others=most, last_alone=False)
     for number, one in enumerate(request.references):
         if one.url is not None and len(one.url) > words.MAX_ADDRESS:
             told = f"The address has {len(one.url)} characters; Runway takes {words.MAX_ADDRESS}."

@@ -3,11 +3,10 @@ Runway's words, said once.
 """
 
 import re
-from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, meaning_of, said
 
 FACTS = Facts(
@@ -57,15 +56,12 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"error", "issues", "docUrl"}`. It has no codes: lack of credits and the daily limit are known by their words.
     """
-    data: dict[str, Any] = read_object(reply) or {}
+    data = read_object(reply) or {}
     text = text_of(data, "error")
-    listed = data.get("issues")
-    issues = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    shown = [text_of(one, "message") for one in issues]
-    whole = "; ".join(one for one in (text, *shown) if one)
+    issues = [text_of(one, "message") for one in rows_of(data, "issues") or []]
+    detail = "; ".join(filter(None, (text, *issues))) or None
     quota = (reply.status == 400 and _CREDITS.search(text or "")) or (reply.status == 429 and _DAILY.search(text or ""))
-    detail = told(whole, secret=key) if whole else None
-    return said(reply, {"quota": Meaning.BALANCE}, code="quota" if quota else None, detail=detail)
+    return said(reply, {"quota": Meaning.BALANCE}, code="quota" if quota else None, detail=detail, secret=key)
 
 
 def failure(code: str | None) -> Meaning:
