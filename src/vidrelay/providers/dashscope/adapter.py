@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
     Checked,
@@ -35,7 +35,7 @@ from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare
 from vidrelay.providers.dashscope.upload import placed
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
-from vidrelay.providers.replies import answered, object_of, reason, rows_of, text_of
+from vidrelay.providers.replies import answered, object_of, reason, text_of
 from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
@@ -102,7 +102,7 @@ class DashScopeAdapter(JsonAdapter):
             headers["X-DashScope-OssResourceResolve"] = "enable"
         service = "image2video" if "kf2v" in str(body.get("model")) else "video-generation"
         reply = yield self.post(SERVICE.format(service), body, creates=True, headers=headers)
-        output = _output(reply)
+        output = words.output_of(reply)
         if output is None:
             return of_create(words.error(reply, key=self.key))
         remote_id = self.usable(text_of(output, "task_id"))
@@ -119,7 +119,7 @@ class DashScopeAdapter(JsonAdapter):
         if remote_id is None:
             return NOT_OURS
         reply = yield self.get(f"/tasks/{remote_id}")
-        output = _output(reply)
+        output = words.output_of(reply)
         if output is None:
             return of_poll(words.error(reply, key=self.key))
         word = text_of(output, "task_status")
@@ -145,11 +145,11 @@ class DashScopeAdapter(JsonAdapter):
         seen: dict[str, PollOutcome] = {}
         for page in range(1, LIST_PAGES + 1):
             reply = yield self._listing(page)
-            rows = _rows(reply)
+            rows = words.rows_in(reply)
             if rows is None:
                 return seen or of_call(words.error(reply, key=self.key))
             for row in rows:
-                standing = words.STATES.read(_status(row))
+                standing = words.STATES.read(words.status_of(row))
                 task_id = left.pop(text_of(row, "task_id") or "", None)
                 if task_id is not None and standing.remote_state is not None:
                     seen[task_id] = StillRunning(remote_state=standing.remote_state, times=words.times(row))
@@ -169,7 +169,7 @@ class DashScopeAdapter(JsonAdapter):
         for page in range(1, FIND_PAGES + 1):
             span = (search.sent_at - AROUND, search.lost_at + AROUND)
             reply = yield self._listing(page, model=task.model_version, span=span)
-            rows = _rows(reply)
+            rows = words.rows_in(reply)
             if rows is None:
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
@@ -185,7 +185,7 @@ class DashScopeAdapter(JsonAdapter):
         unsure = list(listed)[MAX_FETCHES:]
         for remote_id in list(listed)[:MAX_FETCHES]:
             reply = yield self.get(f"/tasks/{remote_id}")
-            output = _output(reply)
+            output = words.output_of(reply)
             if output is None:
                 return of_call(words.error(reply, key=self.key))
             times, prompt = words.times(output), text_of(output, "orig_prompt")
@@ -236,7 +236,7 @@ class DashScopeAdapter(JsonAdapter):
         Ask for one row of the list.
         """
         reply = yield self._listing(1, size=1)
-        return of_call(words.error(reply, key=self.key)) if _rows(reply) is None else Checked()
+        return of_call(words.error(reply, key=self.key)) if words.rows_in(reply) is None else Checked()
 
     def _listing(self, page: int, *, model: str | None = None, span: Any = None, size: int = PAGE) -> HttpRequest:
         start, end = (words.compact(one) for one in span) if span else (None, None)
@@ -252,22 +252,3 @@ def make(settings: AdapterSettings) -> DashScopeAdapter:
         ConfigError: Its base URL is none.
     """
     return DashScopeAdapter(settings)
-
-
-def _output(reply: HttpReply) -> dict[str, Any] | None:
-    """
-    What the reply says of a task; None where it is an error, which may come with HTTP 200.
-    """
-    data = answered(reply) or {}
-    output = data.get("output")
-    if not isinstance(output, dict):
-        return None
-    return None if text_of(data, "code") and "task_status" not in output else output
-
-
-def _rows(reply: HttpReply) -> list[dict[str, Any]] | None:
-    return rows_of(answered(reply) or {}, "data", "tasks")
-
-
-def _status(row: Mapping[str, Any]) -> str | None:
-    return text_of(row, "task_status") or text_of(row, "status")

@@ -9,7 +9,7 @@ from typing import Any
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import RemoteTimes
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, read_object, text_of, time_of
+from vidrelay.providers.replies import answered, number_of, read_object, rows_of, text_of, time_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -74,6 +74,31 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     data = read_object(reply) or {}
     return said(reply, CODES, code=text_of(data, "code") or None, detail=text_of(data, "message"), secret=key)
+
+
+def output_of(reply: HttpReply) -> dict[str, Any] | None:
+    """
+    What the reply says of a task; None where it is an error, which may come with HTTP 200.
+    """
+    data = answered(reply) or {}
+    output = data.get("output")
+    if not isinstance(output, dict):
+        return None
+    return None if text_of(data, "code") and "task_status" not in output else output
+
+
+def rows_in(reply: HttpReply) -> list[dict[str, Any]] | None:
+    """
+    The tasks of a list; None where the reply is none.
+    """
+    return rows_of(answered(reply) or {}, "data", "tasks")
+
+
+def status_of(row: Mapping[str, Any]) -> str | None:
+    """
+    The status word of a listed task, which documents and answers name differently.
+    """
+    return text_of(row, "task_status") or text_of(row, "status")
 
 
 def times(data: Mapping[str, Any]) -> RemoteTimes:
