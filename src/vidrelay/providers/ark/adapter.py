@@ -33,8 +33,8 @@ from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, Re
 from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, told
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import Standing, failed, meaning_of, of_call, of_create, of_poll
 
 MAX_PAGES = 5

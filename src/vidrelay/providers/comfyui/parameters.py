@@ -12,8 +12,9 @@ from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark
+from vidrelay.providers.pictures import REFERENCE
 from vidrelay.providers.sizes import pixel_size
-from vidrelay.providers.uniform import REFERENCE, only, whole, with_extra
+from vidrelay.providers.uniform import only, whole, with_extra
 
 MAX_SEED = 2**64 - 1
 TAG = "vidrelay"

@@ -35,8 +35,8 @@ from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare
 from vidrelay.providers.dashscope.upload import placed
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, object_of, reason, text_of
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

@@ -9,19 +9,8 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    Picture,
-    apart,
-    at_most,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures
+from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "wan3.0-video"
 OLD = ("wanx2.1-", "wan2.2-", "wan2.5-", "wan2.6-")

@@ -35,8 +35,8 @@ from vidrelay.providers.fal.parameters import ENDPOINT, app_of, is_endpoint, pre
 from vidrelay.providers.fal.uploads import KEPT_SECONDS, upload_of
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, rows_of, text_of
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll, of_upload, ready, without_id
 
 MAX_PAGES = 5

@@ -11,7 +11,8 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.fal import words
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, merged, only, pictures, placed
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
+from vidrelay.providers.uniform import merged, only, placed
 
 MAX_REFERENCES = 16
 ENDPOINT = "endpoint_id"

@@ -26,8 +26,8 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.pictures import filled
 from vidrelay.providers.replies import answered, text_of
-from vidrelay.providers.uniform import filled
 from vidrelay.providers.verdicts import NOT_OURS, Standing, of_call, of_create, of_poll, without_id
 
 

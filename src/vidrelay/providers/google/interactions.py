@@ -9,18 +9,9 @@ from vidrelay.core.lifecycle import Failed, Ready, StillRunning
 from vidrelay.core.ports import PollOutcome, Prepared
 from vidrelay.core.task import Asset, Problem, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
+from vidrelay.providers.pictures import FIRST, REFERENCE, Picture, bare, pictures
 from vidrelay.providers.replies import reason, rows_of, text_of, time_of, told
-from vidrelay.providers.uniform import (
-    FIRST,
-    REFERENCE,
-    Picture,
-    bare,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import NO_FILE, Meaning, Standing, failed
 
 RATIOS = ("16:9", "9:16")

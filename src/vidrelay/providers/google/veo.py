@@ -10,8 +10,9 @@ from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.ports import PollOutcome, Prepared, Trouble
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
 from vidrelay.providers.replies import object_of, reason, rows_of, text_of, told
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, bare, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import Meaning, failed, ready
 
 ID = re.compile(r"models/[A-Za-z0-9._-]{1,100}/operations/[A-Za-z0-9._-]{1,200}")

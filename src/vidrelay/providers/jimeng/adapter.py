@@ -26,9 +26,9 @@ from vidrelay.providers.jimeng import words
 from vidrelay.providers.jimeng.parameters import prepare
 from vidrelay.providers.jimeng.signature import signed_headers
 from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.pictures import bare, filled
 from vidrelay.providers.replies import object_of, read_object, text_of
 from vidrelay.providers.signing import SignedAdapter
-from vidrelay.providers.uniform import bare, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

@@ -9,7 +9,8 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.jimeng import words
-from vidrelay.providers.uniform import FIRST, LAST, measured, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.pictures import FIRST, LAST, measured, pictures
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 
 
 def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:

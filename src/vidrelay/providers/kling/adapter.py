@@ -34,8 +34,8 @@ from vidrelay.providers.kling import words
 from vidrelay.providers.kling.parameters import prepare
 from vidrelay.providers.kling.token import Token
 from vidrelay.providers.listing import between
+from vidrelay.providers.pictures import bare, filled
 from vidrelay.providers.replies import date_of, number_of, object_of, rows_of, text_of
-from vidrelay.providers.uniform import bare, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

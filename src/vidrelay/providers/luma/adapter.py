@@ -26,8 +26,9 @@ from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between, likeness
 from vidrelay.providers.luma import words
+from vidrelay.providers.pictures import FIRST, LAST, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
-from vidrelay.providers.uniform import FIRST, LAST, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 MAX_PAGES = 5

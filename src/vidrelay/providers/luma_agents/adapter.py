@@ -20,20 +20,9 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words
+from vidrelay.providers.pictures import FIRST, LAST, Picture, Pictures, bare, filled, pictures
 from vidrelay.providers.replies import answered, reason, rows_of, text_of, time_of
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    Picture,
-    Pictures,
-    bare,
-    filled,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

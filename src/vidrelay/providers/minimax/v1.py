@@ -23,19 +23,9 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.minimax import words
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures
 from vidrelay.providers.replies import identity, object_of, read_object, text_of
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    at_most,
-    data_uri,
-    filled,
-    one_of,
-    only,
-    pictures,
-    with_extra,
-)
+from vidrelay.providers.uniform import at_most, one_of, only, with_extra
 from vidrelay.providers.verdicts import (
     NO_FILE,
     NOT_OURS,

@@ -34,8 +34,8 @@ from vidrelay.providers.listing import between, settled
 from vidrelay.providers.minimax import words
 from vidrelay.providers.minimax.content import prepare, text_in
 from vidrelay.providers.minimax.listed import can_be, id_of, rows_in
+from vidrelay.providers.pictures import data_uri, filled, form_file
 from vidrelay.providers.replies import identity, object_of, read_object, reason, text_of
-from vidrelay.providers.uniform import data_uri, filled, form_file
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

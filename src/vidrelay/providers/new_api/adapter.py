@@ -30,8 +30,8 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.new_api import parameters, words
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import instant_of, read_object, text_of, told
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
 
 NOBODY = "task_00000000000000000000000000000000"

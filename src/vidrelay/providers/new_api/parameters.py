@@ -11,8 +11,9 @@ from vidrelay.core.messages import Form, FormFile
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.new_api import words
+from vidrelay.providers.pictures import FIRST, REFERENCE, pictures
 from vidrelay.providers.sizes import pixel_size
-from vidrelay.providers.uniform import FIRST, REFERENCE, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import only, whole, with_extra
 
 MAX_SECONDS = 3600
 MAX_PICTURES = 16

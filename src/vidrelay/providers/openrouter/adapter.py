@@ -23,20 +23,9 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openrouter import words
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, data_uri, filled, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    Picture,
-    data_uri,
-    filled,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, without_id
 
 

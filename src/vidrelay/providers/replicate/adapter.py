@@ -28,11 +28,11 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between
+from vidrelay.providers.pictures import data_uri, filled, form_file
 from vidrelay.providers.replicate import words
 from vidrelay.providers.replicate.listed import cursor_of, is_alike
 from vidrelay.providers.replicate.parameters import prepare
 from vidrelay.providers.replies import answered, object_of, reason, rows_of, text_of, time_of, told
-from vidrelay.providers.uniform import data_uri, filled, form_file
 from vidrelay.providers.verdicts import (
     NO_FILE,
     NOT_OURS,

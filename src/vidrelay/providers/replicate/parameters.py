@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, merged, only, pictures, placed
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
+from vidrelay.providers.uniform import merged, only, placed
 
 MAX_REFERENCES = 16
 

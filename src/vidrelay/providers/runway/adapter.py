@@ -24,10 +24,10 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of, time_of
 from vidrelay.providers.runway import words
 from vidrelay.providers.runway.parameters import CALL, TEXT, prepare
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 UNLIMITED = 100

@@ -10,9 +10,10 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Pictures, pictures
 from vidrelay.providers.runway import words
 from vidrelay.providers.runway.models import DEFAULT_MODEL, MODELS, Kind, Model
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, Pictures, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 
 CALL = "call"
 """The routing key: `text_to_video` or `image_to_video`, taken out of the body again."""

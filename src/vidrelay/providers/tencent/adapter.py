@@ -27,11 +27,11 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.pictures import bare, filled
 from vidrelay.providers.replies import reason, text_of
 from vidrelay.providers.signing import SignedAdapter
 from vidrelay.providers.tencent import parameters, words
 from vidrelay.providers.tencent.signature import signed_headers
-from vidrelay.providers.uniform import bare, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

@@ -8,19 +8,9 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
+from vidrelay.providers.pictures import FIRST, LAST, Picture, measured, pictures
 from vidrelay.providers.tencent import words
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    Picture,
-    at_most,
-    measured,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 
 
 def hunyuan(request: Request, assets: Mapping[str, Asset]) -> Prepared:

@@ -30,8 +30,8 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, reason, rows_of, text_of, time_of
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Standing,

@@ -7,19 +7,8 @@ from typing import Any
 
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    at_most,
-    measured,
-    one_of,
-    only,
-    pictures,
-    together,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, measured, pictures, together
+from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 from vidrelay.providers.vidu import words
 
 

@@ -20,19 +20,9 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, BlockReason, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of
-from vidrelay.providers.uniform import (
-    FIRST,
-    LAST,
-    REFERENCE,
-    data_uri,
-    filled,
-    one_of,
-    only,
-    pictures,
-    whole,
-    with_extra,
-)
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,

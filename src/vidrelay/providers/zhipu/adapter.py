@@ -21,8 +21,8 @@ from vidrelay.core.ports import (
 )
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
+from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import read_object, rows_of, text_of
-from vidrelay.providers.uniform import data_uri, filled
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_create, of_poll, ready, without_id
 from vidrelay.providers.zhipu import words
 from vidrelay.providers.zhipu.parameters import prepare

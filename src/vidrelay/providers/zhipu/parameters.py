@@ -7,7 +7,8 @@ from typing import Any
 
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.uniform import FIRST, LAST, REFERENCE, one_of, only, pictures, whole, with_extra
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
+from vidrelay.providers.uniform import one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "cogvideox-3"
 DURATIONS = (5, 10)
