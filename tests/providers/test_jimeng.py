@@ -3,6 +3,7 @@ Jimeng, held against its fact sheet and the pretend provider in its words.
 """
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,6 +18,7 @@ from vidrelay.providers.jimeng.signature import signed_headers
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
 
 ACCESS, SECRET = "AKLTcanary", "c2VjcmV0LWNhbmFyeQ=="
@@ -215,10 +217,58 @@ async def test_a_cancel_that_is_not_taken_is_no_cancel():
     assert isinstance(await it.run(it.adapter.cancel(task)), CancelTooLate)
 
 
+async def test_a_cancel_that_is_taken_and_stops_nothing_is_no_cancel():
+    """Whether a video can be stopped is not documented: a job that goes on is told as such, and keeps its place."""
+    it = TestJimeng.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id="1")
+    for seen, outcome in (
+        (_good({"status": "generating"}), Cancelled(outcome=CancelOutcome.UNSUPPORTED)),
+        (_good({"status": "not_found"}), Cancelled(outcome=CancelOutcome.STOPPED)),
+        (_good({"status": "done", "video_url": "https://cdn.example/o.mp4"}), CancelTooLate()),
+        (_bad(50500), Cancelled(outcome=CancelOutcome.STOPPED)),
+    ):
+        assert converse(it.adapter.cancel(task), reply(_good(None)), reply(seen))[1] == outcome
+
+
+@pytest.mark.parametrize(
+    ("req_key", "roles"),
+    [
+        ("jimeng_t2v_v30_1080p", ("first_frame",)),
+        ("jimeng_i2v_first_v30", ()),
+        ("jimeng_ti2v_v30_pro", ("first_frame", "last_frame")),
+        ("jimeng_i2v_first_tail_v30", ("first_frame",)),
+    ],
+)
+def test_a_model_that_takes_other_pictures_is_refused(req_key, roles):
+    """Before it is paid for: a picture that the model does not look at would be dropped in silence."""
+    it = TestJimeng.sheet.rehearse()
+    references = tuple(Reference(url="https://x.example/a.png", role=role) for role in roles)
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(model_version=req_key, references=references)
+    assert refusal.value.field == "references"
+
+
+async def test_a_job_known_by_its_id_alone_is_asked_for_under_each_key():
+    """The key must be the one that it was made with, and one that was taken over does not tell it."""
+    it = TestJimeng.sheet.rehearse()
+    task = await it.submitted(it.task(resolution="720p"))
+    assert isinstance(await it.poll(replace(task, parameters={}, model_version=None)), StillRunning)
+
+
+def test_a_check_that_is_answered_by_the_service_itself_has_a_good_key():
+    """An error of its own about the job that cannot be shows that the signature was taken."""
+    it = TestJimeng.sheet.rehearse()
+    assert isinstance(converse(it.adapter.check(), reply(_bad(50400), status=400))[1], Checked)
+    assert isinstance(converse(it.adapter.check(), reply(_bad(50500), status=500))[1], Trouble)
+    denied = {"ResponseMetadata": {"Error": {"Code": "InvalidCredential", "Message": "no"}}}
+    assert isinstance(converse(it.adapter.check(), reply(denied, status=401))[1], Refused)
+
+
 async def test_polls_take_their_turn_and_the_create_waits_for_none():
     """Every call is a POST, so the adapter says which of them only ask."""
     it = TestJimeng.sheet.rehearse()
     task = await it.submitted(it.task(**FIELDS))
     await it.poll(task)
     await it.run(it.adapter.cancel(task))
-    assert [(one.creates, one.asks) for one in it.requests] == [(True, False), (False, True), (False, False)]
+    asked = [(one.creates, one.asks) for one in it.requests]
+    assert asked == [(True, False), (False, True), (False, False), (False, True)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
 from vidrelay.core.messages import HttpRequest, Json
 from vidrelay.core.ports import (
     CancelResult,
@@ -19,6 +19,7 @@ from vidrelay.core.ports import (
     Prepared,
     SubmitOutcome,
     Traits,
+    Trouble,
 )
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.credentials import KeyPair
@@ -101,9 +102,16 @@ class JimengAdapter(SignedAdapter):
         """
         One call, which names the `req_key` too. A job that failed is `done`: the code tells.
         """
-        if self.usable(task.remote_id) is None:
-            return NOT_OURS
-        reply = yield self._call(words.RESULT, self._named(task), asks=True)
+        outcome: PollOutcome = NOT_OURS
+        for req_key in _req_keys(task) if self.usable(task.remote_id) is not None else ():
+            outcome = yield from self._asked(req_key, task)
+            if not isinstance(outcome, NotThere | Trouble):
+                break
+        return outcome
+
+    def _asked(self, req_key: str, task: Task) -> Conversation[PollOutcome]:
+        named = {"req_key": req_key, "task_id": task.remote_id}
+        reply = yield self._call(words.RESULT, named, asks=True)
         data = words.taken(reply)
         if data is not None:
             return self._seen(data)
@@ -116,11 +124,12 @@ class JimengAdapter(SignedAdapter):
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
-        Whether this stops a video is not documented, so what is refused is looked at: it may have ended.
+        Whether this stops a video is not documented, so the job is looked at afterwards, whatever the answer.
         """
-        reply = yield self._call(words.CANCEL, self._named(task), version=words.CANCEL_VERSION)
+        named = {"req_key": _req_keys(task)[0], "task_id": task.remote_id}
+        reply = yield self._call(words.CANCEL, named, version=words.CANCEL_VERSION)
         if words.is_good(reply):
-            return Cancelled(outcome=CancelOutcome.STOPPED)
+            return _of_taken_cancel((yield from self.poll(task)))
         error = words.error(reply, secret=self.secret)
         if not error.readable or error.meaning not in (Meaning.REJECTED, Meaning.MISSING):
             return of_call(error)
@@ -132,10 +141,12 @@ class JimengAdapter(SignedAdapter):
         """
         named = {"req_key": words.TEXT[None], "task_id": "0"}
         reply = yield self._call(words.RESULT, named, asks=True)
-        return of_call(words.error(reply, secret=self.secret)) if words.taken(reply) is None else Checked()
-
-    def _named(self, task: Task) -> dict[str, Any]:
-        return {"req_key": task.parameters.get("req_key") or task.model_version, "task_id": task.remote_id}
+        error = words.error(reply, secret=self.secret)
+        is_missed = words.code_of(read_object(reply) or {}) is not None and error.meaning in (
+            Meaning.REJECTED,
+            Meaning.MISSING,
+        )
+        return Checked() if is_missed or words.taken(reply) is not None else of_call(error)
 
     def _call(
         self, action: str, body: Any, *, version: str = words.VERSION, creates: bool = False, asks: bool = False
@@ -154,6 +165,27 @@ class JimengAdapter(SignedAdapter):
                 return failed(Meaning.EXPIRED, "the provider let the task expire")
             case standing:
                 return StillRunning(remote_state=standing.remote_state)
+
+
+def _req_keys(task: Task) -> tuple[str, ...]:
+    """
+    The `req_key` that the job was made with, or all where that is not known (one that was taken over by its id alone).
+    """
+    known = task.parameters.get("req_key") or task.model_version
+    return (known,) if isinstance(known, str) else tuple(words.REQ_KEYS)
+
+
+def _of_taken_cancel(seen: PollOutcome) -> CancelResult:
+    """
+    What became of a job whose cancel was taken: one that goes on was not stopped.
+    """
+    match seen:
+        case StillRunning():
+            return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
+        case Ready():
+            return CancelTooLate()
+        case _:
+            return Cancelled(outcome=CancelOutcome.STOPPED)
 
 
 def make(settings: AdapterSettings) -> JimengAdapter:

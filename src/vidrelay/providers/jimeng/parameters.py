@@ -27,6 +27,10 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     frames = list(given.frames)
     if len({isinstance(one, str) for one in frames}) > 1:
         raise InvalidRequest("Jimeng takes both frames as addresses, or both as files.", field="references")
+    least, most = words.REQ_KEYS.get(body["req_key"], (0, 2))
+    if not least <= len(frames) <= most and not request.extra.keys() & {"image_urls", "binary_data_base64"}:
+        takes = f"{least} pictures" if least == most else f"{least} or {most} pictures"
+        raise InvalidRequest(f"{body['req_key']} takes {takes}, not {len(frames)}.", field="references")
     if frames:
         body["image_urls" if isinstance(frames[0], str) else "binary_data_base64"] = frames
     if request.seed is not None:

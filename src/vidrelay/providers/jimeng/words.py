@@ -33,6 +33,14 @@ BOTH_FRAMES = {
     "720p": "jimeng_i2v_first_tail_v30",
     "1080p": "jimeng_i2v_first_tail_v30_1080",
 }
+REQ_KEYS = {
+    "jimeng_ti2v_v30_pro": (0, 1),
+    **dict.fromkeys(("jimeng_t2v_v30", "jimeng_t2v_v30_1080p", "jimeng_vgfm_t2v_l20"), (0, 0)),
+    **dict.fromkeys(("jimeng_i2v_first_v30", "jimeng_i2v_first_v30_1080", "jimeng_i2v_recamera_v30"), (1, 1)),
+    **dict.fromkeys(("jimeng_i2v_first_tail_v30", "jimeng_i2v_first_tail_v30_1080"), (2, 2)),
+    "jimeng_vgfm_i2v_l20": (1, 1),
+}
+"""The keys that are known, by the least and the most pictures that each takes."""
 FRAMES = {5: 121, 10: 241}
 RATIOS = ("16:9", "4:3", "1:1", "3:4", "9:16", "21:9")
 PICTURE_BYTES = 4_700_000
