@@ -2,6 +2,7 @@
 DashScope, held against its fact sheet and the pretend provider in its words.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -131,6 +132,42 @@ class TestDashScope(AdapterContract):
             assert isinstance(found, Undecided)
             assert len(found.candidates) == 2
             await it.clock.advance(60)
+
+    async def test_pictures_are_never_shown(self) -> None:
+        """Of two creates of one prompt and two pictures that were lost, the one that arrived is told to a person."""
+        it = self.sheet.rehearse()
+        one, other = (Reference(url=f"https://x.example/{name}.png", role="first_frame") for name in "ab")
+        arrived = await it.submitted(it.task(references=(one,), model_version="wan2.7-i2v"))
+        await it.clock.advance(60)
+        for task in (it.task(references=(other,), model_version="wan2.7-i2v"), arrived):
+            search = Search(
+                sent_at=arrived.created_at,
+                lost_at=arrived.created_at,
+                elapsed=60.0,
+                lost_ago=60.0,
+                owned=frozenset(),
+            )
+            found = await it.run(it.adapter.find(task, search))
+            assert isinstance(found, Undecided)
+            assert found.candidates == (arrived.remote_id,)
+
+    async def test_a_picture_for_an_older_model_may_not_be_small(self) -> None:
+        """360 pixels a side at least; of the newer ones nothing is told."""
+        it = self.sheet.rehearse()
+        asset = replace(PICTURE, id="sha256:" + "cd" * 32, width=300, height=400)
+        references = (Reference(asset=asset.id, role="first_frame"),)
+        with pytest.raises(InvalidRequest) as refusal:
+            it.task(references=references, assets={asset.id: asset}, model_version="wan2.6-i2v")
+        assert refusal.value.field == "references[0]"
+        it.task(references=references, assets={asset.id: asset}, model_version="wan3.0-video")
+
+    async def test_the_prompt_that_a_family_takes(self) -> None:
+        """20 000 characters in the newest, 5000 in Wan's others; those of other houses judge for themselves."""
+        it = self.sheet.rehearse()
+        for model in ("wan3.0-video", "MiniMax/MiniMax-H3"):
+            it.task("x" * 20_000, model_version=model)
+        with pytest.raises(InvalidRequest):
+            it.task("x" * 5001, model_version="wan2.7-t2v")
 
     async def test_a_list_that_lags(self) -> None:
         """What is not listed yet is not absent; later it is found."""

@@ -130,6 +130,11 @@ class TestZhipu(AdapterContract):
             assert isinstance(outcome, Refused)
             assert outcome.reason == reason
 
+    async def test_the_seconds_of_a_model_that_nobody_told_us_of(self) -> None:
+        """5 or 10 are CogVideoX's; of others the provider judges."""
+        it = self.sheet.rehearse()
+        assert it.task(model_version="newvideo-1", duration=8).parameters["duration"] == 8
+
     async def test_two_frames_are_a_list(self) -> None:
         """One picture is the first frame, two are both ends; Vidu's models say in their names what they take."""
         it = self.sheet.rehearse()

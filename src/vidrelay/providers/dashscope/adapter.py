@@ -161,7 +161,8 @@ class DashScopeAdapter(JsonAdapter):
         """
         Read the list for jobs of that model and time, and ask the likeliest for the prompt that they were made of.
 
-        A task shows its prompt once it has ended, so one that runs is a candidate until then.
+        A task shows its prompt once it has ended, so one that runs is a candidate until then. It never shows its
+        pictures: by the prompt alone two creates lost together could be taken for one another, so a person chooses.
         """
         listed: dict[str, dict[str, Any]] = {}
         when: Between | None = None
@@ -180,7 +181,8 @@ class DashScopeAdapter(JsonAdapter):
             whole = len(rows) < PAGE
             if whole:
                 break
-        wanted = text_of(task.parameters.get("input") or {}, "prompt")
+        given: Mapping[str, Any] = task.parameters.get("input") or {}
+        wanted, has_pictures = text_of(given, "prompt"), bool(given.keys() - {"prompt", "negative_prompt"})
         alike: dict[str, Found] = {}
         unsure = list(listed)[MAX_FETCHES:]
         for remote_id in list(listed)[:MAX_FETCHES]:
@@ -191,14 +193,16 @@ class DashScopeAdapter(JsonAdapter):
             times, prompt = words.times(output), text_of(output, "orig_prompt")
             if times.created_at is not None and when is not None and not when.holds(times.created_at):
                 continue
-            if prompt is None or wanted is None or times.created_at is None:
+            if prompt is not None and wanted is not None and prompt.strip() != wanted.strip():
+                continue
+            if prompt is None or wanted is None or times.created_at is None or has_pictures:
                 unsure.append(remote_id)
-            elif prompt.strip() == wanted.strip():
+            else:
                 state = words.STATES.read(text_of(output, "task_status")).remote_state
                 alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=times)
         if not unsure:
             return settled(alike, whole=whole)
-        detail = f"{len(unsure) + len(alike)} jobs may be it, and not every one shows its prompt yet"
+        detail = f"{len(unsure) + len(alike)} jobs may be it, and do not show all that would prove it"
         return Undecided(detail=detail, candidates=(*alike, *unsure))
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:

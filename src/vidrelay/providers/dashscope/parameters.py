@@ -9,7 +9,7 @@ from typing import Any
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, measured, pictures
 from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "wan3.0-video"
@@ -17,6 +17,9 @@ OLD = ("wanx2.1-", "wan2.2-", "wan2.5-", "wan2.6-")
 DURATIONS = {"wan2.7-": (2, 15), "wan3.0-": (2, 30)}
 ANY_DURATION = (1, 60)
 LONG_PROMPT, PROMPT = 20_000, 5000
+"""The newest models cut a longer one; of those that are not Wan's, nobody has told us."""
+MIN_EDGE = 360
+"""Of the pictures for the older models."""
 MAX_REFERENCES = 10
 RESOLUTIONS = ("480P", "720P", "1080P")
 SIZES: Mapping[str, Mapping[str, str]] = {
@@ -38,7 +41,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     only(request, *fields, who="DashScope")
     model = request.model_version or DEFAULT_MODEL
     newest = model.startswith("wan3.0-")
-    told: dict[str, Any] = {"prompt": at_most(request.prompt, LONG_PROMPT if newest else PROMPT)}
+    longest = PROMPT if model.startswith("wan") and not newest else LONG_PROMPT
+    told: dict[str, Any] = {"prompt": at_most(request.prompt, longest)}
     if request.negative_prompt is not None:
         if newest:
             raise InvalidRequest(f"{model} takes no negative prompt.", field="negativePrompt")
@@ -88,6 +92,8 @@ def _pictures(request: Request, assets: Mapping[str, Asset], model: str, more: l
         roles = next(
             (one for name, one in {"t2v": (), "i2v": (FIRST,), "r2v": (REFERENCE,)}.items() if name in model), ()
         )
+    if old:
+        measured(request, assets, min_edge=MIN_EDGE, who=model)
     given = pictures(request, assets, who=model, roles=roles, max_others=MAX_REFERENCES, mixed=False)
     first, last = _for(given.first, model), _for(given.last, model)
     others = [_for(one, model) for one in given.others]

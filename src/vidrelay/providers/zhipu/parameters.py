@@ -40,8 +40,10 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
             body["style"] = one_of(request.style_preset, ("general", "anime"), field="stylePreset")
     else:
         only(request, "aspectRatio", "duration", "resolution", "references", who=model)
-        if request.duration is not None:
+        if request.duration is not None and model.startswith("cogvideox"):
             body["duration"] = one_of(request.duration, DURATIONS, field="duration")
+        elif request.duration is not None:
+            body["duration"] = whole(request.duration, 1, 3600, field="duration")
         if request.resolution is not None or request.aspect_ratio is not None:
             resolution = one_of(request.resolution or "720p", tuple(SIZES), field="resolution")
             sizes = SIZES[resolution]
