@@ -17,7 +17,8 @@ from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate
 from vidrelay.core.messages import Form, HttpReply
 from vidrelay.core.ports import Dedupe, NotThere, Refused, Scope, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import Asset, CancelOutcome, Reference, RemoteFile, RemoteState, Request, Task
-from vidrelay.providers.openai.adapter import OpenAiAdapter
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.openai.adapter import OpenAiAdapter, make
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.records import make_task
 
@@ -52,7 +53,7 @@ PARAMETERS = {"prompt": "a paper boat in rain", "model": "sora-2", "seconds": "4
 
 
 def make_adapter(dialect: str = "auto", key: str | None = "sk-canary", base_url: str = BASE) -> OpenAiAdapter:
-    return OpenAiAdapter(key=key, base_url=base_url, dialect=dialect)
+    return make(AdapterSettings(now=lambda: SENT_AT, key=key, base_url=base_url, dialect=dialect))
 
 
 def task_of(remote_id: str | None = "video_68f0", **parameters: Any) -> Task:
@@ -690,7 +691,7 @@ def test_a_server_on_this_machine_may_be_asked_as_often_as_wished(
 def test_wrong_settings_are_refused(dialect: str, base_url: str) -> None:
     """No such dialect, or no such address."""
     with pytest.raises(ConfigError):
-        OpenAiAdapter(key=None, base_url=base_url, dialect=dialect)
+        make_adapter(dialect, None, base_url)
 
 
 def test_a_providers_words_are_made_fit_to_show() -> None:

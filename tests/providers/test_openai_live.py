@@ -16,6 +16,7 @@ from vidrelay.clock import SystemClock
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
 from vidrelay.core.ports import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import Asset, CancelOutcome, Reference, Request, Task
+from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import OpenAiAdapter
 from vidrelay.testing.conversing import converse_with, send
 from vidrelay.testing.records import make_task
@@ -61,7 +62,8 @@ class Talk:
 @asynccontextmanager
 async def talk(said: str = "auto", **options: Any) -> AsyncIterator[Talk]:
     async with running_simulator(key="sk-live", **options) as simulator, httpx2.AsyncClient(verify=False) as client:
-        adapter = OpenAiAdapter(key="sk-live", base_url=simulator.base_url, dialect=said)
+        settings = AdapterSettings(now=SystemClock().now, key="sk-live", base_url=simulator.base_url, dialect=said)
+        adapter = OpenAiAdapter(settings)
         yield Talk(simulator, client, adapter)
 
 

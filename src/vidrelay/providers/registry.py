@@ -37,7 +37,7 @@ class Provider:
 BUILT_IN: tuple[Provider, ...] = (
     Provider(
         name="openai",
-        factory="vidrelay.providers.openai.factory:make",
+        factory="vidrelay.providers.openai.adapter:make",
         needs_base_url=True,
         dialects=("auto", "openai", "vllm-omni", "sglang"),
     ),

@@ -144,6 +144,14 @@ def number_of(data: Mapping[str, Any], name: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def percent_of(data: Mapping[str, Any], name: str) -> float | None:
+    """
+    The number of percent under that name as a share from 0 to 1, or None.
+    """
+    percent = number_of(data, name)
+    return None if percent is None else min(1.0, max(0.0, percent / 100))
+
+
 def instant_of(data: Mapping[str, Any], name: str) -> datetime | None:
     """
     The instant that a number of Unix seconds under that name means, or None.

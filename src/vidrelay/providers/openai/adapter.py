@@ -9,12 +9,12 @@ keep them elsewhere, and its DELETE only forgets.
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.hosts import is_loopback_host
-from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply, HttpRequest
+from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply
 from vidrelay.core.ports import (
     CancelResult,
     Conversation,
@@ -31,50 +31,45 @@ from vidrelay.core.ports import (
     Trouble,
     Unknown,
 )
-from vidrelay.core.task import (
-    Asset,
-    CancelOutcome,
-    RemoteFile,
-    Request,
-    Task,
-)
-from vidrelay.providers.json_api import BaseAdapter
+from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
 from vidrelay.providers.openai import parameters, words
 from vidrelay.providers.openai.reading import ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
-from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, told, wait_of
+from vidrelay.providers.replies import answered, instant_of, number_of, percent_of, read_object, text_of, told, wait_of
+from vidrelay.providers.verdicts import NOT_OURS, Standing, without_id
 
-_MAX_PAGES = 5
-_PAGE = 100
+MAX_PAGES = 5
+PAGE = 100
 
 
-class OpenAiAdapter(BaseAdapter):
+class OpenAiAdapter(JsonAdapter):
     """
     One account at one server.
     """
 
-    def __init__(self, *, key: str | None, base_url: str, dialect: str = Dialect.AUTO) -> None:
+    def __init__(self, settings: AdapterSettings) -> None:
         """
-        Speak to `base_url`, which ends before `/videos` (as in `https://host/v1`), with that key or none.
+        Speak to its base URL, which ends before `/videos` (as in `https://host/v1`), with its key or none.
 
         Raises:
-            ConfigError: The base URL has no host, or there is no such dialect.
+            ConfigError: There is no base URL or it has no host, or there is no such dialect.
         """
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"base_url must be an address such as https://host/v1, not {base_url!r}.")
+        if not settings.base_url:
+            raise ConfigError("The provider openai needs a base_url.")
+        super().__init__(settings, base_url="https://host/v1")
+        dialect = settings.dialect or Dialect.AUTO
         if dialect not in tuple(Dialect):
             raise ConfigError(f"dialect must be one of {', '.join(Dialect)}, not {dialect!r}.")
-        self._key = key
-        self._base = base_url.rstrip("/")
         self._dialect = Dialect(dialect)
+        is_here = is_loopback_host(urlsplit(self.base).hostname or "")
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=self._dialect in (Dialect.AUTO, Dialect.VLLM_OMNI),
-            poll_floor=0.0 if is_loopback_host(parts.hostname) else 1.0,
-            poll_spacing=0.0 if is_loopback_host(parts.hostname) else 0.5,
-            hosts=_hosts(base_url),
+            poll_floor=0.0 if is_here else 1.0,
+            poll_spacing=0.0 if is_here else 0.5,
+            hosts=_hosts(self.base),
             irrelevant=words.IRRELEVANT,
             pictures=PictureRule(),
         )
@@ -92,28 +87,26 @@ class OpenAiAdapter(BaseAdapter):
         """
         One POST.
         """
-        body, content_type = parameters.body(task.parameters, self._dialect)
-        headers = self._headers() | ({"Content-Type": content_type} if content_type else {})
-        reply = yield HttpRequest(method="POST", url=f"{self._base}/videos", headers=headers, body=body, creates=True)
+        reply = yield self.call("POST", "/videos", body=parameters.body(task.parameters, self._dialect), creates=True)
         job = read_object(reply)
         if 200 <= reply.status < 300:
             return self._created(reply, job)
-        refused = refusal(reply, job, key=self._key, creating=True)
+        refused = refusal(reply, job, key=self.key, creating=True)
         if refused is not None:
             return refused
-        why = reason(job, key=self._key)
+        why = reason(job, key=self.key)
         if reply.status in words.REJECTED and why is not None:
-            return Failed(problem=rejected(reply.status, why))
+            return rejected(reply.status, why)
         return Unknown(detail=f"the provider answered {reply.status}: {why or 'nothing that can be read'}")
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
-        reply = yield HttpRequest(method="GET", url=self._address(remote_id), headers=self._headers())
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
+        reply = yield self.get(f"/videos/{remote_id}")
         job = read_object(reply)
         status = None if job is None else text_of(job, "status")
         if 200 <= reply.status < 300:
@@ -121,14 +114,14 @@ class OpenAiAdapter(BaseAdapter):
                 return Trouble(detail=f"the provider's answer ({reply.status}) cannot be read")
             return self._seen(job, status, remote_id)
         # vLLM-Omni tells of a failed job with an error code, and the whole job as the body.
-        if job is not None and status in words.FAILED and job.get("id") == remote_id:
-            return ended(job, key=self._key)
-        why = reason(job, key=self._key)
+        if job is not None and words.STATES.read(status) is Standing.FAILED and job.get("id") == remote_id:
+            return ended(job, key=self.key)
+        why = reason(job, key=self.key)
         # A page that some proxy made says nothing of the job.
         if reply.status in (404, 410) and not reply.body.lstrip().startswith(b"<"):
             return NotThere(detail=why or f"it answered {reply.status}")
         detail = f"the provider answered {reply.status}: {why or 'nothing that can be read'}"
-        return refusal(reply, job, key=self._key) or Trouble(detail=detail, retry_after=wait_of(reply))
+        return refusal(reply, job, key=self.key) or Trouble(detail=detail, retry_after=wait_of(reply))
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
@@ -138,15 +131,15 @@ class OpenAiAdapter(BaseAdapter):
         """
         alike: dict[str, Found] = {}
         when: Between | None = None
-        after = ""
-        for _ in range(_MAX_PAGES):
-            url = f"{self._base}/videos?order=desc&limit={_PAGE}{after}"
-            reply = yield HttpRequest(method="GET", url=url, headers=self._headers(), max_reply_bytes=LIST_REPLY_BYTES)
-            listed = read_object(reply)
-            jobs = None if listed is None else listed.get("data")
-            if listed is None or not 200 <= reply.status < 300 or not isinstance(jobs, list):
+        after = None
+        for _ in range(MAX_PAGES):
+            reply = yield self.get("/videos", max_reply_bytes=LIST_REPLY_BYTES, order="desc", limit=PAGE, after=after)
+            listed = answered(reply) or {}
+            jobs = listed.get("data")
+            if not isinstance(jobs, list):
                 detail = f"the provider's list cannot be read (it answered {reply.status})"
-                return refusal(reply, listed, key=self._key) or Trouble(detail=detail, retry_after=wait_of(reply))
+                refused = refusal(reply, read_object(reply), key=self.key)
+                return refused or Trouble(detail=detail, retry_after=wait_of(reply))
             # By the first page's clock: the search was told how late it is just before that was asked for.
             when = when or between(search, reply)
             page = [job for job in jobs if isinstance(job, dict) and self.valid_id(text_of(job, "id") or "")]
@@ -154,10 +147,10 @@ class OpenAiAdapter(BaseAdapter):
                 job["id"]: _found(job) for job in page if job["id"] not in search.owned and is_alike(job, task, when)
             }
             oldest = instant_of(page[-1], "created_at") if page else None
-            more = listed.get("has_more") is True or len(jobs) >= _PAGE
+            more = listed.get("has_more") is True or len(jobs) >= PAGE
             if not more or oldest is None or oldest < when.earliest:
                 return settled(alike)
-            after = f"&after={quote(page[-1]['id'], safe='')}"
+            after = page[-1]["id"]
         return settled(alike, whole=False)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
@@ -175,64 +168,48 @@ class OpenAiAdapter(BaseAdapter):
             return Trouble(detail=seen.detail)
         if not isinstance(seen, StillRunning):
             return seen if isinstance(seen, Refused | Trouble) else CancelTooLate()
-        reply = yield HttpRequest(method="DELETE", url=self._address(remote_id), headers=self._headers())
+        reply = yield self.call("DELETE", f"/videos/{remote_id}")
         if 200 <= reply.status < 300 or reply.status == 409:  # 409: the abort is already under way
             return Cancelled(outcome=CancelOutcome.STOPPED)
-        refused = refusal(reply, read_object(reply), key=self._key)
+        refused = refusal(reply, read_object(reply), key=self.key)
         return refused or Trouble(detail=f"the provider answered {reply.status}", retry_after=wait_of(reply))
 
-    def download(self, task: Task, output: RemoteFile) -> HttpRequest:
-        """
-        The address as it is; the key goes to the server itself alone.
-        """
-        own = output.needs_key and output.url.startswith(self._base + "/")
-        return HttpRequest(method="GET", url=output.url, headers=self._authorization() if own else {})
-
-    def _headers(self) -> dict[str, str]:
-        return {"Accept": "application/json", **self._authorization()}
-
-    def _authorization(self) -> dict[str, str]:
-        return {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
-
-    def _address(self, remote_id: str) -> str:
-        return f"{self._base}/videos/{remote_id}"
-
     def _created(self, reply: HttpReply, job: dict[str, Any] | None) -> SubmitOutcome:
-        remote_id = None if job is None else text_of(job, "id")
-        status = None if job is None else text_of(job, "status")
-        if job is not None and status in words.FAILED:
-            known = remote_id is not None and self.valid_id(remote_id)
-            return replace(ended(job, key=self._key), remote_id=remote_id if known else None)
-        if job is None or remote_id is None or not self.valid_id(remote_id):
-            said = "" if remote_id is None else f": {told(remote_id, secret=self._key)}"
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used{said}")
-        if status in words.COMPLETED:
-            outputs = self._outputs(job, remote_id)
-            return Answered(remote_id=remote_id, outputs=outputs, times=times(job))
-        return Accepted(remote_id=remote_id, remote_state=words.remote_state(status), times=times(job))
+        job = job or {}
+        named = text_of(job, "id")
+        remote_id, standing = self.usable(named), words.STATES.read(text_of(job, "status"))
+        if standing is Standing.FAILED:
+            return ended(job, key=self.key, remote_id=remote_id)
+        if remote_id is None:
+            unknown = without_id(reply)
+            shown = "" if named is None else f": {told(named, secret=self.key)}"
+            return replace(unknown, detail=unknown.detail + shown)
+        if standing is Standing.DONE:
+            return Answered(remote_id=remote_id, outputs=self._outputs(job, remote_id), times=times(job))
+        return Accepted(remote_id=remote_id, remote_state=standing.remote_state, times=times(job))
 
     def _seen(self, job: dict[str, Any], status: str, remote_id: str) -> PollOutcome:
-        if status in words.COMPLETED:
-            return Ready(outputs=self._outputs(job, remote_id), times=times(job))
-        if status in words.FAILED | words.CANCELLED | words.EXPIRED:
-            return ended(job, key=self._key)
-        progress = number_of(job, "progress")
-        if progress is not None:
-            progress = min(1.0, max(0.0, progress / 100))
-            # vLLM-Omni says 0 until it says 100, which tells nothing.
-            if progress == 0 and words.spoken(self._dialect, remote_id) is Dialect.VLLM_OMNI:
-                progress = None
-        told = replace(times(job), completed_at=None)
-        return StillRunning(remote_state=words.remote_state(status), progress=progress, times=told)
+        standing = words.STATES.read(status)
+        match standing:
+            case Standing.DONE:
+                return Ready(outputs=self._outputs(job, remote_id), times=times(job))
+            case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED:
+                return ended(job, key=self.key)
+        progress = percent_of(job, "progress")
+        # vLLM-Omni says 0 until it says 100, which tells nothing.
+        if progress == 0 and words.spoken(self._dialect, remote_id) is Dialect.VLLM_OMNI:
+            progress = None
+        so_far = replace(times(job), completed_at=None)
+        return StillRunning(remote_state=standing.remote_state, progress=progress, times=so_far)
 
     def _outputs(self, job: dict[str, Any], remote_id: str) -> tuple[RemoteFile, ...]:
-        content = f"{self._address(remote_id)}/content"
+        content = f"{self.base}/videos/{remote_id}/content"
         if words.spoken(self._dialect, remote_id) is not Dialect.SGLANG:
             return (RemoteFile(url=content, needs_key=True),)
         several = job.get("urls")
-        told = several if isinstance(several, list) and several else [job.get("url")]
-        urls = [url for url in told if isinstance(url, str) and url.startswith(("https://", "http://"))]
-        if len(urls) == len(told):
+        named = several if isinstance(several, list) and several else [job.get("url")]
+        urls = [url for url in named if isinstance(url, str) and url.startswith(("https://", "http://"))]
+        if len(urls) == len(named):
             return tuple(RemoteFile(url=url) for url in urls)
         count = int(min(16, max(1, number_of(job, "num_outputs") or 1)))
         if count == 1:
@@ -240,8 +217,19 @@ class OpenAiAdapter(BaseAdapter):
         return tuple(RemoteFile(url=f"{content}?variant={index}", needs_key=True) for index in range(count))
 
 
+def make(settings: AdapterSettings) -> OpenAiAdapter:
+    """
+    The adapter of an account.
+
+    Raises:
+        ConfigError: Its base URL or its dialect is none.
+    """
+    return OpenAiAdapter(settings)
+
+
 def _found(job: Mapping[str, Any]) -> Found:
-    return Found(remote_id=job["id"], remote_state=words.remote_state(text_of(dict(job), "status")), times=times(job))
+    standing = words.STATES.read(text_of(job, "status"))
+    return Found(remote_id=job["id"], remote_state=standing.remote_state, times=times(job))
 
 
 def _hosts(base_url: str) -> tuple[str, ...]:

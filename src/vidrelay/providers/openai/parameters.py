@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.messages import Form, FormFile
+from vidrelay.core.messages import Form, FormFile, Json
 from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
 from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
@@ -59,17 +59,16 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
 _OTHER_DIALECTS = 'Say dialect = "vllm-omni" or "sglang" in the account\'s settings if the server is one of those.'
 
 
-def body(parameters: JsonObject, dialect: Dialect) -> tuple[bytes | Form, str | None]:
+def body(parameters: JsonObject, dialect: Dialect) -> Json | Form:
     """
-    The create call's body, and its content type where it is not a form.
+    The create call's body.
 
     The words go as a form where a picture comes along and where the server reads nothing else; `auto` takes the form
     too, which every dialect reads.
     """
     files = _files(parameters)
     if not files and dialect in (Dialect.OPENAI, Dialect.SGLANG):
-        sent = {name: value for name, value in parameters.items() if value is not None}
-        return json.dumps(sent, ensure_ascii=False).encode(), "application/json"
+        return Json(value={name: value for name, value in parameters.items() if value is not None})
     fields: list[tuple[str, str]] = []
     for name, value in parameters.items():
         if value is None or any(name == file.name for file in files):
@@ -78,7 +77,7 @@ def body(parameters: JsonObject, dialect: Dialect) -> tuple[bytes | Form, str | 
             fields += [(f"{name}[{inner}]", _spelled(part)) for inner, part in value.items() if part is not None]
         else:
             fields.append((name, _spelled(value)))
-    return Form(fields=tuple(fields), files=files), None
+    return Form(fields=tuple(fields), files=files)
 
 
 def _spelled(value: Any) -> str:

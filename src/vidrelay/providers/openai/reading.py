@@ -8,10 +8,11 @@ from typing import Any
 from vidrelay.core.lifecycle import Failed
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.ports import Refused, Scope
-from vidrelay.core.task import BlockReason, Problem, RemoteTimes, Task
+from vidrelay.core.task import BlockReason, RemoteTimes, Task
 from vidrelay.providers.listing import Between, same
 from vidrelay.providers.openai import words
 from vidrelay.providers.replies import instant_of, number_of, text_of, told, wait_of
+from vidrelay.providers.verdicts import Meaning, failed
 
 
 def refusal(
@@ -51,32 +52,25 @@ def reason(data: dict[str, Any] | None, *, key: str | None) -> str | None:
     return told(error, secret=key) if isinstance(error, str) and error else None
 
 
-def rejected(status: int, why: str) -> Problem:
+def rejected(status: int, why: str) -> Failed:
     """
-    What a person is told of a create that was refused for good.
+    What becomes of a create that was refused for good.
     """
     if words.POLICY.search(why):
-        return Problem(code="moderated", title="The provider's policy refused it", detail=why, status=422)
-    return Problem(
-        code="rejected", title="The provider rejected the request", detail=f"{why} (status {status})", status=422
-    )
+        return failed(Meaning.MODERATED, why)
+    return failed(Meaning.REJECTED, f"{why} (status {status})")
 
 
-def ended(job: dict[str, Any], *, key: str | None) -> Failed:
+def ended(job: dict[str, Any], *, key: str | None, remote_id: str | None = None) -> Failed:
     """
     Why a job that was made ended without a result.
     """
     status = text_of(job, "status")
     why = reason({"error": job.get("error")}, key=key) or f"it says {status} and no more"
-    if status in words.CANCELLED:
-        problem = Problem(code="remote_cancelled", title="The provider cancelled the task", detail=why)
-    elif status in words.EXPIRED:
-        problem = Problem(code="remote_expired", title="The provider let the task expire", detail=why)
-    elif words.POLICY.search(why):
-        problem = Problem(code="moderated", title="The provider's policy refused it", detail=why, status=422)
-    else:
-        problem = Problem(code="remote_failed", title="The provider failed", detail=why, retryable=True)
-    return Failed(problem=problem)
+    meaning = words.STATES.read(status).meaning
+    if meaning is Meaning.AGAIN and words.POLICY.search(why):
+        meaning = Meaning.MODERATED
+    return failed(meaning, why, remote_id=remote_id)
 
 
 def is_alike(job: Mapping[str, Any], task: Task, when: Between) -> bool:

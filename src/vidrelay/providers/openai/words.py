@@ -5,8 +5,8 @@ The words of the OpenAI Videos shape and of its dialects, said once.
 import re
 from enum import StrEnum
 
-from vidrelay.core.task import RemoteState
 from vidrelay.providers.facts import Facts
+from vidrelay.providers.verdicts import Standing, StatusWords
 
 FACTS = Facts(
     title="OpenAI Videos shape (vLLM-Omni, SGLang, gateways)",
@@ -34,12 +34,17 @@ class Dialect(StrEnum):
 _VLLM_ID = re.compile(r"video_gen_[0-9a-f]+")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
-WAITING = frozenset({"queued", "pending", "submitted", "created"})
-WORKING = frozenset({"in_progress", "processing", "running"})
-COMPLETED = frozenset({"completed", "succeeded"})
-FAILED = frozenset({"failed", "error"})
-CANCELLED = frozenset({"cancelled", "canceled", "deleted"})
-EXPIRED = frozenset({"expired"})
+STATES = StatusWords(
+    "openai",
+    {
+        **dict.fromkeys(("queued", "pending", "submitted", "created"), Standing.WAITING),
+        **dict.fromkeys(("in_progress", "processing", "running"), Standing.WORKING),
+        **dict.fromkeys(("completed", "succeeded"), Standing.DONE),
+        **dict.fromkeys(("failed", "error"), Standing.FAILED),
+        **dict.fromkeys(("cancelled", "canceled", "deleted"), Standing.CANCELLED),
+        "expired": Standing.EXPIRED,
+    },
+)
 
 REFERENCE = "input_reference"
 REFERENCES = "input_references"
@@ -60,15 +65,6 @@ TOO_MANY_RUNNING = re.compile(
     re.IGNORECASE,
 )
 POLICY = re.compile(r"moderation|content_policy|content.filter|safety", re.IGNORECASE)
-
-
-def remote_state(word: str | None) -> RemoteState | None:
-    """
-    What the provider's word says of an unended job; None for a word nobody knows.
-    """
-    if word in WAITING:
-        return RemoteState.WAITING
-    return RemoteState.WORKING if word in WORKING else None
 
 
 def spoken(dialect: Dialect, remote_id: str | None) -> Dialect:

@@ -21,7 +21,7 @@ from vidrelay.core.ports import (
 from vidrelay.core.task import Asset, BlockReason, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures
-from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of
+from vidrelay.providers.replies import answered, object_of, percent_of, reason, text_of
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import (
     NOT_OURS,
@@ -132,9 +132,7 @@ class XaiAdapter(JsonAdapter):
                 meaning = words.meaning_of_failure(code or "", message or "")
                 return failed(meaning, reason(code, message, secret=self.key))
             case _:
-                progress = number_of(data, "progress")
-                share = None if progress is None else min(1.0, max(0.0, progress / 100))
-                return StillRunning(progress=share)
+                return StillRunning(progress=percent_of(data, "progress"))
 
 
 def make(settings: AdapterSettings) -> XaiAdapter:
