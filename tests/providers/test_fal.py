@@ -229,6 +229,12 @@ def test_completed_is_no_success() -> None:
         (503, {"detail": "unavailable"}, {}, Trouble),
         (502, "<h1>Bad Gateway</h1>", {}, Trouble),
         (400, {"detail": "Request is still in progress"}, {}, Trouble),
+        (
+            422,
+            {"detail": [{"type": "x", "msg": "A stream in progress is no film"}]},
+            {"x-fal-retryable": "false"},
+            "rejected",
+        ),
         (404, {"detail": "Request not found"}, {}, NotThere),
         (401, {"detail": "no"}, {}, Refused),
         (429, {"detail": "slowly"}, {}, Refused),
@@ -382,3 +388,27 @@ def test_a_full_page_without_a_cursor_is_no_end() -> None:
     search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=0.0, lost_ago=0.0, owned=frozenset())
     for rows, outcome in (([row], Found), ([row, *others], Undecided)):
         assert isinstance(converse(it.adapter.find(task, search), reply({"items": rows}))[1], outcome)
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(5, "5"), (5.0, "5"), (5.5, "5.5")])
+def test_a_whole_number_of_seconds_has_no_point(seconds: float, sent: str) -> None:
+    """However it was typed, the same is sent: a model that takes whole numbers may not take 5.0."""
+    it = TestFal.sheet.rehearse()
+    assert repr(it.task(model_version=MODEL, duration=seconds).parameters["duration"]) == sent
+
+
+@pytest.mark.parametrize(
+    "listed",
+    ["data:image/png;base64,UE5HIQ==", "https://v3.fal.media/files/1.png"],
+)
+def test_a_picture_that_cannot_be_compared_is_left_to_a_person(listed: str) -> None:
+    """Of two creates of one prompt that were lost together, neither may get the other's clip."""
+    it = TestFal.sheet.rehearse()
+    task = it.task(model_version=MODEL, references=(Reference(asset=PICTURE.id),))
+    row = {
+        "request_id": "1",
+        "sent_at": task.created_at.isoformat(),
+        "json_input": {"prompt": "a paper boat", "image_url": listed},
+    }
+    search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=0.0, lost_ago=0.0, owned=frozenset())
+    assert isinstance(converse(it.adapter.find(task, search), reply({"items": [row]}))[1], Undecided)

@@ -351,3 +351,11 @@ def test_what_cannot_be_read_raises_nothing() -> None:
     requests, told = converse(it.adapter.poll_many([task]), reply({"results": [old], "next": None}))
     assert requests[0].url.endswith("/v1/predictions")
     assert set(told) == {task.id}
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(5, "5"), (5.0, "5"), (5.5, "5.5")])
+def test_a_whole_number_of_seconds_has_no_point(seconds: float, sent: str) -> None:
+    """However it was typed, the same is sent: a model that takes whole numbers may not take 5.0."""
+    it = TestReplicate.sheet.rehearse()
+    task = it.task(model_version=MODEL, duration=seconds)
+    assert json.dumps(task.parameters["input"]["duration"]) == sent

@@ -112,8 +112,8 @@ class Candidates:
 
 def likeness(listed: Any, sent: Any) -> bool | None:
     """
-    Whether what a list shows is what was sent. None: it has all of it, and more beside it, or a picture of other bytes,
-    which the provider may have added or changed, or somebody else may have sent.
+    Whether what a list shows is what was sent. None: it has all of it, and more beside it, or a picture that cannot be
+    compared, or has other bytes: the provider may have added or changed that, or somebody else sent it.
     """
     if isinstance(sent, Mapping) and "$asset" in sent:
         return _shows(listed, sent)
@@ -134,7 +134,7 @@ def _all_of(parts: Iterable[bool | None]) -> bool | None:
 
 def _shows(listed: Any, picture: Mapping[str, Any]) -> bool | None:
     """
-    Its bytes where they stand in the list, or the address of its copy; else only that there is one.
+    Whether its very bytes, or the address of its copy, stand in the list.
     """
     if isinstance(listed, str) and listed.startswith("data:"):
         try:
@@ -145,7 +145,7 @@ def _shows(listed: Any, picture: Mapping[str, Any]) -> bool | None:
     copy = picture.get("$copy")
     if isinstance(copy, str) and isinstance(listed, str):
         return listed == copy or None
-    return bool(listed)
+    return None if listed else False
 
 
 def same(listed: Any, sent: Any) -> bool:

@@ -64,6 +64,13 @@ def whole(value: float, low: int, high: int, *, field: str) -> int:
     raise InvalidRequest(f"{field} must be a whole number from {low} to {high}, not {value:g}.", field=field)
 
 
+def plain(value: float | None) -> float | None:
+    """
+    The number, without a point where it is whole: 5.0 and 5 are one request, and not everybody takes 5.0 for 5.
+    """
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
 def at_most(text: str, characters: int, *, field: str = "prompt") -> str:
     """
     The text, if it is no longer.

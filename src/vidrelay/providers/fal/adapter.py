@@ -253,7 +253,7 @@ class FalAdapter(JsonAdapter):
     def _result(self, reply: HttpReply, seconds: float | None) -> PollOutcome:
         if not 200 <= reply.status < 300:
             error = words.error(reply, key=self.key)
-            if words.underway(error):
+            if words.underway(reply, error):
                 return Trouble(detail=error.detail)
             meaning = words.of_model(reply, error)
             return of_poll(error) if meaning is None else failed(meaning, error.detail)

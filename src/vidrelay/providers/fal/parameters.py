@@ -12,7 +12,7 @@ from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.fal import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
-from vidrelay.providers.uniform import merged, only, placed
+from vidrelay.providers.uniform import merged, only, placed, plain
 
 MAX_REFERENCES = 16
 ENDPOINT = "endpoint_id"
@@ -49,7 +49,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         ENDPOINT: endpoint,
         "prompt": request.prompt,
         "aspect_ratio": request.aspect_ratio,
-        "duration": request.duration,
+        "duration": plain(request.duration),
         "resolution": request.resolution,
         "seed": request.seed,
         "negative_prompt": request.negative_prompt,

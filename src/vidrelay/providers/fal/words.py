@@ -16,7 +16,8 @@ FACTS = Facts(
     takes='text, first frame as `image_url`; any other picture where extra says, as {"$reference": "last_frame"}',
     pictures="uploaded once a day; PNG, JPEG, WebP",
     limits="not told; requests above it are taken and wait there",
-    lost="found in the list by its input and time once it has ended; absence proves nothing",
+    lost="found in the list by its input and time once it has ended, with pictures if it shows them as they were sent; "
+    "absence proves nothing",
     cancel="while it waits; a running app may ignore it",
     results="1 hour, 6 minutes if its JSON is 10 KB or more",
     verified="SDK fal-client 1.0.3 run against the pretend provider, 30 November 2026",
@@ -69,11 +70,11 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     return said(reply, CODES, code=code, detail=detail, secret=key)
 
 
-def underway(error: Said) -> bool:
+def underway(reply: HttpReply, error: Said) -> bool:
     """
-    Whether a result call was only too early.
+    Whether a result call was only too early. A model's own error says whether it may be tried again.
     """
-    return _UNDERWAY.search(error.detail) is not None
+    return RETRYABLE not in reply.headers and _UNDERWAY.search(error.detail) is not None
 
 
 def of_model(reply: HttpReply, error: Said) -> Meaning | None:

@@ -9,7 +9,7 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
-from vidrelay.providers.uniform import merged, only, placed
+from vidrelay.providers.uniform import merged, only, placed, plain
 
 MAX_REFERENCES = 16
 
@@ -41,7 +41,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     inputs = {
         "prompt": request.prompt,
         "aspect_ratio": request.aspect_ratio,
-        "duration": request.duration,
+        "duration": plain(request.duration),
         "resolution": request.resolution,
         "seed": request.seed,
         "negative_prompt": request.negative_prompt,

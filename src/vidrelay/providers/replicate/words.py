@@ -20,7 +20,8 @@ FACTS = Facts(
     takes='text, first frame as `image`; any other picture where extra says, as {"$reference": "last_frame"}',
     pictures="uploaded once an hour; PNG, JPEG, WebP",
     limits="not told; more tasks than the hardware serves are taken and wait there",
-    lost="found in the list by its input, model and time; an hour later no more",
+    lost="found in the list by its input, model and time; with pictures that it shows otherwise than they were sent a "
+    "person chooses, and so after an hour",
     cancel="always",
     results="1 hour",
     verified="SDK replicate 1.0.7 run against the pretend provider, 30 November 2026",
