@@ -17,6 +17,7 @@ from typing import Any
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.ports import Clock
 from vidrelay.simulator.faults import ArmedFaults
+from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.ledger import JobLine, Ledger, mark
 from vidrelay.simulator.options import SimulatorOptions
 
@@ -330,7 +331,7 @@ class Engine:
             case "vllm-omni":
                 return f"video_gen_{drawn[:32]}"
             case "sglang":
-                return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"
+                return uuid(drawn)
             case _:
                 return f"video_{drawn[:48]}"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _CHINA = timezone(timedelta(hours=8))
@@ -125,7 +126,7 @@ class DashScopeWords(Words):
             return self.refuse("InvalidParameter.DataInspection", "an oss:// address is not resolved unless asked for")
         asked = body.get("parameters") or {}
         fields = {"prompt": told.get("prompt") or "", "model": model, "seconds": str(asked.get("duration", 5))}
-        job = self.engine.create(call.key, fields, pictures=len(urls), data=body, shape=_uuid)
+        job = self.engine.create(call.key, fields, pictures=len(urls), data=body, shape=uuid)
         return Answer(data={"request_id": "r-1", "output": {"task_id": job.id, "task_status": "PENDING"}}, job=job)
 
     def _status(self, job: Job | None, call: Call) -> dict[str, Any]:
@@ -184,7 +185,3 @@ class DashScopeWords(Words):
             "x_oss_forbid_overwrite": "true",
         }
         return Answer(data={"request_id": "r-1", "data": policy})
-
-
-def _uuid(drawn: str) -> str:
-    return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"

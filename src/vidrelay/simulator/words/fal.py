@@ -8,7 +8,8 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
-from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
+from vidrelay.simulator.ids import uuid
+from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso, texts_in
 
 _REQUEST = re.compile(r"/((?:workflows/|comfy/)?[^/]+/[^/]+)/requests/([^/]+)(/status|/cancel)?")
 _ENDPOINT = re.compile(r"/([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)+)", re.ASCII)
@@ -47,6 +48,7 @@ class FalWords(Words):
 
     DEFAULTS = MappingProxyType({"workers": 2})
     ID_AT = ("request_id",)
+    SCHEME = "Key"
 
     def route(self, asked: Asked) -> Route | None:
         """
@@ -63,13 +65,6 @@ class FalWords(Words):
             return Route(place=place, job_id=request[2], what=what) if place else None
         endpoint = _ENDPOINT.fullmatch(asked.path)
         return Route(place=Place.CREATE, what=endpoint[1]) if endpoint and asked.method == "POST" else None
-
-    def key(self, asked: Asked) -> str | None:
-        """
-        `Authorization: Key KEY`.
-        """
-        scheme, _, key = asked.headers.get("authorization", "").partition(" ")
-        return key.strip() or None if scheme == "Key" else None
 
     def refuse(self, why: Why | str, message: str) -> Answer:
         """
@@ -127,9 +122,9 @@ class FalWords(Words):
         if not body.get("prompt"):
             return _model_error(422, "missing", "field required")
         fields = {"prompt": str(body["prompt"]), "model": call.what, "seconds": str(body.get("duration", 5))}
-        pictures = sum(one.startswith(("data:", "https://", "http://")) for one in _texts(body))
+        pictures = sum(one.startswith(("data:", "https://", "http://")) for one in texts_in(body))
         keep = {"input": body, "endpoint": call.what}
-        job = self.engine.create(call.key, fields, pictures=pictures, data=keep, shape=_id)
+        job = self.engine.create(call.key, fields, pictures=pictures, data=keep, shape=uuid)
         return Answer(data=self._told(job, call, "IN_QUEUE"), job=job)
 
     def _told(self, job: Job, call: Call, status: str) -> dict[str, Any]:
@@ -232,15 +227,3 @@ def _request_error(job: Job) -> str:
 def _app(job: Job) -> str:
     parts = str(job.data["endpoint"]).split("/")
     return "/".join(parts[: 3 if parts[0] in ("workflows", "comfy") else 2])
-
-
-def _id(drawn: str) -> str:
-    return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [text for inner in value.values() for text in _texts(inner)]
-    if isinstance(value, list):
-        return [text for inner in value for text in _texts(inner)]
-    return [value] if isinstance(value, str) else []

@@ -9,6 +9,7 @@ from typing import Any
 from vidrelay.providers.jimeng.signature import signature
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import digits
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _ACTIONS = {
@@ -111,7 +112,7 @@ class JimengWords(Words):
             "model": body["req_key"],
             "seconds": "10" if body.get("frames") == 241 else "5",
         }
-        job = self.engine.create(call.key, fields, pictures=len(images), data=body["req_key"], shape=_digits)
+        job = self.engine.create(call.key, fields, pictures=len(images), data=body["req_key"], shape=digits("7"))
         return _said({"task_id": job.id}, job)
 
     def _status(self, job: Job, call: Call) -> Answer:
@@ -133,7 +134,3 @@ def _failed(code: str, message: str, *, data: Any = None, job: Job | None = None
     number = int(code) if code.isdigit() else 50500
     told = {"code": number, "message": message, "request_id": "q1", "status": number, "data": data}
     return Answer(status=_STATUSES.get(code, 400), data=told, job=job)
-
-
-def _digits(drawn: str) -> str:
-    return f"7{int(drawn[:14], 16) % 10**18:018d}"

@@ -10,6 +10,7 @@ import jwt
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import digits
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _VIDEOS = re.compile(r"/v1/videos/(text2video|image2video)(?:/([^/]+))?")
@@ -129,7 +130,7 @@ class KlingWords(Words):
         fields = {"prompt": body.get("prompt", ""), "model": model, "seconds": body.get("duration", "5")}
         pictures = sum(bool(body.get(name)) for name in ("image", "image_tail"))
         kept = {"kind": call.what, "external": body.get("external_task_id")}
-        job = self.engine.create(call.key, fields, pictures=pictures, data=kept, shape=_digits)
+        job = self.engine.create(call.key, fields, pictures=pictures, data=kept, shape=digits("8", count=18))
         return self._said(self._task(job, call), job)
 
     def _named(self, call: Call, name: str) -> Job | None:
@@ -202,7 +203,3 @@ def _wrong(body: dict[str, Any], kind: str) -> str | None:
     if any(not isinstance(one, str) or one.startswith("data:") for one in pictures):
         return "an image is an address, or base64 alone"
     return None
-
-
-def _digits(drawn: str) -> str:
-    return f"8{int(drawn[:14], 16) % 10**17:017d}"

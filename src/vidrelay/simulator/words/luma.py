@@ -7,6 +7,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
 
 _BASE = "/dream-machine/v1"
@@ -98,7 +99,7 @@ class LumaWords(Words):
             return self.refuse(Why.INVALID, "keyframes must be public addresses")
         seconds = str(body.get("duration", "5s")).removesuffix("s")
         fields = {"prompt": body.get("prompt", ""), "model": body["model"], "seconds": seconds}
-        job = self.engine.create(call.key, fields, pictures=len(urls), data=body, shape=_uuid)
+        job = self.engine.create(call.key, fields, pictures=len(urls), data=body, shape=uuid)
         return Answer(status=201, data=self._generation(job, call), job=job)
 
     def _generation(self, job: Job, call: Call) -> dict[str, Any]:
@@ -126,7 +127,3 @@ class LumaWords(Words):
         more = offset + limit < len(jobs)
         told = {"count": len(page), "has_more": more, "limit": limit, "offset": offset}
         return Answer(data={"generations": page, **told})
-
-
-def _uuid(drawn: str) -> str:
-    return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import digits
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _FINE = {"status_code": 0, "status_msg": "success"}
@@ -47,10 +48,6 @@ _REFUSALS_V2 = {
     Why.SERVER: 500,
 }
 _KEPT = 7 * 24 * 3600.0
-
-
-def _digits(drawn: str) -> str:
-    return f"1{int(drawn[:12], 16) % 10**14:014d}"
 
 
 def _number(code: str, otherwise: int = 1000) -> int:
@@ -125,7 +122,13 @@ class MiniMaxWords(Words):
         if not body.get("model") or (body["model"] == "S2V-01") != bool(subjects) or (subjects and frames):
             return self.refuse(Why.INVALID, "invalid params")
         fields = {"prompt": body.get("prompt", ""), "model": body["model"], "seconds": str(body.get("duration", 6))}
-        job = self.engine.create(call.key, fields, pictures=len(subjects) + len(frames), data=body, shape=_digits)
+        job = self.engine.create(
+            call.key,
+            fields,
+            pictures=len(subjects) + len(frames),
+            data=body,
+            shape=digits("1", count=15),
+        )
         return Answer(data={"task_id": job.id, "base_resp": _FINE}, job=job)
 
 

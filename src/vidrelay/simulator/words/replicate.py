@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
-from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
+from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso, texts_in
 
 _CREATE = re.compile(r"/v1/(?:(models|deployments)/([^/]+/[^/]+)/)?predictions")
 _JOB = re.compile(r"/v1/predictions/([^/]+)(/cancel)?")
@@ -105,7 +105,7 @@ class ReplicateWords(Words):
             return self.refuse(Why.INVALID, "- input: prompt is required\n")
         model = name or str(body["version"])
         fields = {"prompt": str(given["prompt"]), "model": model, "seconds": str(given.get("duration", 5))}
-        count = sum(one.startswith(("data:", "https://", "http://")) for one in _texts(given))
+        count = sum(one.startswith(("data:", "https://", "http://")) for one in texts_in(given))
         keep = {"input": given, "version": body.get("version"), "model": model, "kind": kind}
         job = self.engine.create(call.key, fields, pictures=count, data=keep, shape=_id)
         return Answer(status=201, data=self._prediction(job, call), job=job)
@@ -187,14 +187,6 @@ class ReplicateWords(Words):
 
 def _id(drawn: str) -> str:
     return "".join(_LETTERS[int(drawn[at : at + 2], 16) % 32] for at in range(0, 52, 2))
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [text for inner in value.values() for text in _texts(inner)]
-    if isinstance(value, list):
-        return [text for inner in value for text in _texts(inner)]
-    return [value] if isinstance(value, str) else []
 
 
 def _instant(text: str) -> float | None:

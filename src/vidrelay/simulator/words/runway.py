@@ -8,6 +8,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
 
 _CREATE = re.compile(r"/v1/(text_to_video|image_to_video)")
@@ -109,7 +110,7 @@ class RunwayWords(Words):
         fields["seconds"] = str(body.get("duration", 5))
         frames = body.get("promptImage")
         pictures = (len(frames) if isinstance(frames, list) else 1 if frames else 0) + len(body.get("references") or [])
-        job = self.engine.create(call.key, fields, pictures=pictures, data=body, shape=_id)
+        job = self.engine.create(call.key, fields, pictures=pictures, data=body, shape=uuid)
         return Answer(data={"id": job.id, "estimatedCost": {"credits": 60}}, job=job)
 
     def _task(self, job: Job, call: Call) -> dict[str, Any]:
@@ -212,7 +213,3 @@ def _fault(body: dict[str, Any], call: str) -> str | None:
     known = _CLOSED.get(model)
     unknown = set() if known is None else set(body) - known - {"promptImage"}
     return min(unknown, default=None)
-
-
-def _id(drawn: str) -> str:
-    return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"

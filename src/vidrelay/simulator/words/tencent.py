@@ -9,6 +9,7 @@ from typing import Any
 from vidrelay.providers.tencent.signature import signature
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import digits
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _ACTION = re.compile(r"(Submit|Describe)(HunyuanToVideo|TextToVideo|ImageToVideo)Job")
@@ -114,7 +115,7 @@ class TencentWords(Words):
             "seconds": body.get("Duration") or "5",
         }
         kept = {"kind": call.what, "external": external}
-        job = self.engine.create(call.key, fields, pictures=len(images), data=kept, shape=_digits)
+        job = self.engine.create(call.key, fields, pictures=len(images), data=kept, shape=digits("1"))
         echoed = {} if call.what == "HunyuanToVideo" else {"ExternalTaskId": external or ""}
         return _said({"JobId": job.id, **echoed}, job)
 
@@ -165,7 +166,3 @@ def _wrong(body: dict[str, Any], kind: str, images: list[Any]) -> str | None:
     if kind == "TextToVideo":
         return None if body.get("Prompt") else "a Prompt is needed"
     return None if images else "Image or ImageTail is needed"
-
-
-def _digits(drawn: str) -> str:
-    return f"1{int(drawn[:14], 16) % 10**18:018d}"

@@ -48,6 +48,7 @@ class ViduWords(Words):
     DEFAULTS = MappingProxyType({"workers": 5})
     STATUS_AT = ("state",)
     ID_AT = ("task_id",)
+    SCHEME = "Token"
 
     def route(self, asked: Asked) -> Route | None:
         """
@@ -64,13 +65,6 @@ class ViduWords(Words):
         if asked.method == "GET" and asked.path in ("/ent/v2/tasks", "/ent/v2/credits"):
             return Route(place=Place.LIST if asked.path.endswith("tasks") else Place.ACCOUNT)
         return None
-
-    def key(self, asked: Asked) -> str | None:
-        """
-        `Authorization: Token KEY`.
-        """
-        scheme, _, key = asked.headers.get("authorization", "").partition(" ")
-        return key.strip() or None if scheme == "Token" else None
 
     def refuse(self, why: Why | str, message: str) -> Answer:
         """

@@ -104,13 +104,14 @@ class Words:
     One provider's paths, fields and errors; what most have in common stands here.
 
     `DEFAULTS` are the provider's own limits as options (`window=5`); `STATUS_AT` and `ID_AT` say where in a reply the
-    status word and the job's id stand.
+    status word and the job's id stand; `SCHEME` is the word before the key in `Authorization`.
     """
 
     engine: Engine
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     STATUS_AT: ClassVar[tuple[str, ...]] = ("status",)
     ID_AT: ClassVar[tuple[str, ...]] = ("id",)
+    SCHEME: ClassVar[str] = "Bearer"
 
     def route(self, asked: Asked) -> Route | None:
         """
@@ -138,10 +139,10 @@ class Words:
 
     def key(self, asked: Asked) -> str | None:
         """
-        The key a client sent: here the bearer token.
+        The key a client sent.
         """
         scheme, _, key = asked.headers.get("authorization", "").partition(" ")
-        return key.strip() or None if scheme.lower() == "bearer" else None
+        return key.strip() or None if scheme.lower() == self.SCHEME.lower() else None
 
     def turned(self, turned: Turned) -> Answer:
         """
@@ -217,3 +218,14 @@ def iso(seconds: float) -> str:
     Unix seconds as `2026-11-01T10:00:00.000Z`.
     """
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def texts_in(value: Any) -> list[str]:
+    """
+    Every text in that JSON value, however deep.
+    """
+    if isinstance(value, dict):
+        return [text for inner in value.values() for text in texts_in(inner)]
+    if isinstance(value, list):
+        return [text for inner in value for text in texts_in(inner)]
+    return [value] if isinstance(value, str) else []

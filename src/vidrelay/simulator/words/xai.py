@@ -8,6 +8,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _TASK = re.compile(r"/v1/videos/([^/]+)")
@@ -86,7 +87,7 @@ class XaiWords(Words):
         if not all(str(one.get("url", "")).startswith(("https://", "data:")) or "file_id" in one for one in given):
             return self.refuse(Why.INVALID, "an image must be an address or a data URI")
         fields = {"prompt": body["prompt"], "model": body["model"], "seconds": str(duration)}
-        job = self.engine.create(call.key, fields, pictures=len(given), data=body, shape=_uuid)
+        job = self.engine.create(call.key, fields, pictures=len(given), data=body, shape=uuid)
         return Answer(data={"request_id": job.id}, job=job)
 
     def _status(self, job: Job, call: Call) -> Answer:
@@ -106,7 +107,3 @@ class XaiWords(Words):
                 return Answer(data={"status": "failed", "model": model, "error": error}, job=job)
         usage = {"cost_in_usd_ticks": 500_000_000 * seconds}
         return Answer(data={"status": "done", "progress": 100, "model": model, "usage": usage, "video": video}, job=job)
-
-
-def _uuid(drawn: str) -> str:
-    return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-a{drawn[17:20]}-{drawn[20:32]}"

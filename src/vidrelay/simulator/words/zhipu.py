@@ -7,6 +7,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import JobState
 from vidrelay.simulator.faults import Place
+from vidrelay.simulator.ids import digits
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words
 
 _RESULT = re.compile(r"/api/paas/v4/async-result/([^/]+)")
@@ -92,11 +93,7 @@ class ZhipuWords(Words):
             return self.refuse("1231", "a request of this id exists already")
         fields = {"prompt": body.get("prompt") or "", "model": body["model"], "seconds": str(body.get("duration") or 5)}
         data = {"request_id": wanted}
-        job = self.engine.create(call.key, fields, pictures=len(shown), data=data, shape=_digits)
+        job = self.engine.create(call.key, fields, pictures=len(shown), data=data, shape=digits("8"))
         data["request_id"] = wanted or job.id[::-1]
         told = {"id": job.id, "model": body["model"], "task_status": "PROCESSING", "request_id": data["request_id"]}
         return Answer(data=told, job=job)
-
-
-def _digits(drawn: str) -> str:
-    return f"8{int(drawn[:16], 16) % 10**18:018d}"
