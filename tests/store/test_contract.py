@@ -25,7 +25,7 @@ from vidrelay.core.lifecycle import (
     StillRunning,
     advance,
 )
-from vidrelay.core.ports import How, Pause, Scope
+from vidrelay.core.ports import How, Pause, RemoteCopy, Scope, ToldLimits
 from vidrelay.core.task import (
     ENDED,
     LIVE,
@@ -701,6 +701,36 @@ async def test_pauses_are_kept_replaced_and_lifted(store):
     await store.set_pause("a", Scope.CALLS, None)
     await store.set_pause("nobody", Scope.CALLS, None)
     assert await store.pauses() == [("a", empty), ("b", awhile)]
+
+
+async def test_a_copy_at_a_provider_is_kept_replaced_and_dropped(store):
+    """
+    One reference stands for a picture at an account's provider; dropping another leaves it where it is.
+    """
+    first = RemoteCopy(account="a", asset="sha256:1", reference="ssupload:?id=1", made_at=START)
+    second = replace(first, reference="ssupload:?id=2", made_at=START + MINUTE)
+    others = replace(first, account="b")
+    await store.keep_copy(first)
+    await store.keep_copy(others)
+    await store.keep_copy(second)
+    await store.drop_copy(first)
+    assert await store.copy("a", "sha256:1") == second
+    await store.drop_copy(second)
+    assert await store.copy("a", "sha256:1") is None
+    assert await store.copy("b", "sha256:1") == others
+    assert await store.copy("b", "sha256:2") is None
+
+
+async def test_the_limits_that_providers_told_last_are_kept(store):
+    """
+    The newest word of each account's provider counts.
+    """
+    old = ToldLimits(account="b", limits={"*": 1}, told_at=START)
+    new = ToldLimits(account="b", limits={"*": 3, "model-b": 2}, told_at=START + MINUTE)
+    other = ToldLimits(account="a", limits={}, told_at=START)
+    for told in (old, new, other):
+        await store.keep_limits(told)
+    assert await store.limits() == [other, new]
 
 
 async def test_asset_is_kept_as_it_first_came(store):

@@ -457,6 +457,29 @@ class CachedResult:
     used_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteCopy:
+    """
+    A picture that was uploaded to an account's provider: what stands for it there, and when it was made.
+    """
+
+    account: str
+    asset: str
+    reference: str
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldLimits:
+    """
+    How many tasks a provider says that an account may have, by window (`*` for the rest), and when it said so.
+    """
+
+    account: str
+    limits: Mapping[str, int]
+    told_at: datetime
+
+
 class Store(Protocol):
     """
     Persistence of tasks (port Store). Whatever returns has been committed with full durability.
@@ -599,7 +622,8 @@ class AssetBook(Protocol):
 
 class AccountBook(AssetBook, Protocol):
     """
-    Persistence of accounts' pauses, beside that of reference images (port AccountBook).
+    Persistence of what is known of accounts: their pauses, what their providers hold of our pictures, and what limits
+    they tell; beside that of reference images (port AccountBook).
     """
 
     async def set_pause(self, account: str, scope: Scope, pause: Pause | None) -> None:
@@ -611,6 +635,36 @@ class AccountBook(AssetBook, Protocol):
     async def pauses(self) -> list[tuple[str, Pause]]:
         """
         Every pause that is kept, each with its account.
+        """
+        ...
+
+    async def keep_copy(self, copy: RemoteCopy) -> None:
+        """
+        Keep what stands for a picture at an account's provider, instead of what stood for it before.
+        """
+        ...
+
+    async def drop_copy(self, copy: RemoteCopy) -> None:
+        """
+        Forget that reference; one that has taken its place stays.
+        """
+        ...
+
+    async def copy(self, account: str, asset_id: str) -> RemoteCopy | None:
+        """
+        What stands for that picture at the account's provider, however old; None if nothing does.
+        """
+        ...
+
+    async def keep_limits(self, told: ToldLimits) -> None:
+        """
+        Keep what an account's provider tells of its limits, instead of what it told before.
+        """
+        ...
+
+    async def limits(self) -> list[ToldLimits]:
+        """
+        The last limits that each account's provider told.
         """
         ...
 

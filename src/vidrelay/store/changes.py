@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, Lost, Saved, Started, advance
-from vidrelay.core.ports import Admission, How, Pause, Scope, TwinRule
+from vidrelay.core.ports import Admission, How, Pause, RemoteCopy, Scope, ToldLimits, TwinRule
 from vidrelay.core.task import Asset, Task
 from vidrelay.store import reads, rows
 from vidrelay.store.writer import Transaction
@@ -201,6 +201,34 @@ def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause
         began_at=rows.optional_number(pause.began_at),
         until=rows.optional_number(pause.until),
     )
+
+
+def keep_copy(transaction: Transaction, copy: RemoteCopy) -> None:
+    """
+    Keep what stands for a picture at an account's provider.
+    """
+    transaction.change(
+        "keep_copy",
+        account=copy.account,
+        asset=copy.asset,
+        reference=copy.reference,
+        made_at=rows.to_number(copy.made_at),
+    )
+
+
+def drop_copy(transaction: Transaction, copy: RemoteCopy) -> None:
+    """
+    Forget that reference to a picture.
+    """
+    transaction.change("drop_copy", account=copy.account, asset=copy.asset, reference=copy.reference)
+
+
+def keep_limits(transaction: Transaction, told: ToldLimits) -> None:
+    """
+    Keep what an account's provider tells of its limits.
+    """
+    limits = rows.dumps(dict(told.limits))
+    transaction.change("keep_limits", account=told.account, limits=limits, told_at=rows.to_number(told.told_at))
 
 
 def add_asset(transaction: Transaction, asset: Asset) -> None:

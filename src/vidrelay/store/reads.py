@@ -2,10 +2,11 @@
 What is read from the database; every function also works inside a change.
 """
 
+import json
 from datetime import datetime
 
 from vidrelay.core.errors import UnknownAsset, UnknownTask
-from vidrelay.core.ports import CachedResult, Pause, Scope
+from vidrelay.core.ports import CachedResult, Pause, RemoteCopy, Scope, ToldLimits
 from vidrelay.core.task import Asset, BlockReason, State, Task
 from vidrelay.store import rows
 from vidrelay.store.statements import Session
@@ -121,6 +122,27 @@ def pauses(session: Session) -> list[tuple[str, Pause]]:
             ),
         )
         for account, scope, reason, detail, began_at, until in session.rows("pauses")
+    ]
+
+
+def copy(session: Session, account: str, asset_id: str) -> RemoteCopy | None:
+    """
+    What stands for a picture at an account's provider.
+    """
+    found = session.row("copy", account=account, asset=asset_id)
+    if found is None:
+        return None
+    name, asset_, reference, made_at = found
+    return RemoteCopy(account=name, asset=asset_, reference=reference, made_at=rows.to_instant(made_at))
+
+
+def limits(session: Session) -> list[ToldLimits]:
+    """
+    The last limits that each account's provider told.
+    """
+    return [
+        ToldLimits(account=account, limits=json.loads(told), told_at=rows.to_instant(told_at))
+        for account, told, told_at in session.rows("limits")
     ]
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from vidrelay.core.errors import DatabaseUnusable
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.ports import Admission, CachedResult, Pause, Scope, TwinRule
+from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, Scope, ToldLimits, TwinRule
 from vidrelay.core.task import Asset, State, Task
 from vidrelay.store import changes, migrate, reads
 from vidrelay.store.reader import Reader
@@ -225,6 +225,36 @@ class SqliteStore:
         Every pause that is kept, each with its account.
         """
         return await self._reader.run(reads.pauses)
+
+    async def keep_copy(self, copy: RemoteCopy) -> None:
+        """
+        Keep what stands for a picture at an account's provider, instead of what stood for it before.
+        """
+        await self._change(partial(changes.keep_copy, copy=copy))
+
+    async def drop_copy(self, copy: RemoteCopy) -> None:
+        """
+        Forget that reference; one that has taken its place stays.
+        """
+        await self._change(partial(changes.drop_copy, copy=copy))
+
+    async def copy(self, account: str, asset_id: str) -> RemoteCopy | None:
+        """
+        What stands for that picture at the account's provider, however old; None if nothing does.
+        """
+        return await self._reader.run(partial(reads.copy, account=account, asset_id=asset_id))
+
+    async def keep_limits(self, told: ToldLimits) -> None:
+        """
+        Keep what an account's provider tells of its limits, instead of what it told before.
+        """
+        await self._change(partial(changes.keep_limits, told=told))
+
+    async def limits(self) -> list[ToldLimits]:
+        """
+        The last limits that each account's provider told.
+        """
+        return await self._reader.run(reads.limits)
 
     async def add_asset(self, asset: Asset) -> None:
         """

@@ -173,6 +173,28 @@ DELETE FROM pauses WHERE account = :account AND scope = :scope;
 -- every account that rests
 SELECT account, scope, reason, detail, began_at, until FROM pauses ORDER BY account, scope;
 
+-- name: keep_copy
+-- keep what stands for a picture at a provider
+INSERT INTO remote_copies (account, asset, reference, made_at) VALUES (:account, :asset, :reference, :made_at)
+ON CONFLICT (account, asset) DO UPDATE SET reference = excluded.reference, made_at = excluded.made_at;
+
+-- name: drop_copy
+-- a provider does not know that reference any more
+DELETE FROM remote_copies WHERE account = :account AND asset = :asset AND reference = :reference;
+
+-- name: copy
+-- what stands for a picture at a provider
+SELECT account, asset, reference, made_at FROM remote_copies WHERE account = :account AND asset = :asset;
+
+-- name: keep_limits
+-- keep what a provider tells of an account's limits
+INSERT INTO told_limits (account, limits, told_at) VALUES (:account, :limits, :told_at)
+ON CONFLICT (account) DO UPDATE SET limits = excluded.limits, told_at = excluded.told_at;
+
+-- name: limits
+-- what every provider told last
+SELECT account, limits, told_at FROM told_limits ORDER BY account;
+
 -- name: add_asset
 -- keep what is known of a picture
 INSERT INTO assets (id, pixels, width, height, size_bytes, media_type)
