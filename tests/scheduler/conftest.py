@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import AccountPlan, Assets, WindowSetting
-from vidrelay.core.task import Request, State, Task
+from vidrelay.core.ports import AccountPlan, Assets, PictureRule, WindowSetting
+from vidrelay.core.task import Asset, Request, State, Task
 from vidrelay.files.local import LocalFiles
 from vidrelay.scheduler.relay import Relay
 from vidrelay.store.sqlite import SqliteStore
@@ -74,7 +74,7 @@ class Bench:
             book=store,
             index=store,
             files=files,
-            assets=NoAssets(),
+            assets=AsTheyAre(),
             clock=self.clock,
             chance=self.chance,
             new_id=lambda: f"id-{next(self.ids)}",
@@ -123,10 +123,16 @@ class Bench:
         return task
 
 
-class NoAssets(Assets):
+class AsTheyAre(Assets):
     """
-    A bench without pictures.
+    Pictures that fit every provider; of their bytes a bench knows nothing.
     """
+
+    async def fitted(self, asset: Asset, rule: PictureRule) -> Asset:
+        """
+        The picture itself.
+        """
+        return asset
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from vidrelay.core.errors import TransportError
-from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.messages import Blob, Form, HttpReply, HttpRequest, Json
 from vidrelay.core.ports import Clock, Conversation
 from vidrelay.scheduler.account import Account
 
@@ -73,7 +73,7 @@ class Caller:
                     sending.asked_at = self._clock.monotonic()
                     account.leaves(sending.asked_at)
                 sending.create_begun = sending.create_begun or request.creates
-                timeout = CREATE_SECONDS if request.creates else CALL_SECONDS
+                timeout = CREATE_SECONDS if request.creates or _is_large(request) else CALL_SECONDS
                 asked = replace(request, may_go=may_go)
                 async with account.plan.transport.send(asked, timeout=timeout) as reply:
                     whole = HttpReply(status=reply.status, headers=reply.headers, body=await reply.read())
@@ -91,6 +91,13 @@ class Caller:
         """
         while (wait := max(since, account.turn(now := self._clock.monotonic(), now)) - now) > 0:
             await self._clock.sleep(wait)
+
+
+def _is_large(request: HttpRequest) -> bool:
+    """
+    Whether it may carry pictures.
+    """
+    return isinstance(request.body, Form | Json | Blob)
 
 
 def is_status(request: HttpRequest) -> bool:

@@ -50,6 +50,7 @@ from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter, Sender
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.converse import Caller, Sending
+from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.held import HeldPlaces
@@ -106,6 +107,7 @@ class Relay:
         self._adopting = {name: asyncio.Lock() for name in self._accounts}  # each guards its tracks' asked_at
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
+        caller = Caller(clock)
         self._tools = tools = Tools(
             store=store,
             book=book,
@@ -117,7 +119,8 @@ class Relay:
             cache=self._cache,
             saver=self._saver,
             held=self._held,
-            caller=Caller(clock),
+            caller=caller,
+            copies=Copies(book, clock, caller),
         )
         self._loop = Loop(
             tools=tools,

@@ -15,10 +15,13 @@ from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, T
 from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Sending
+from vidrelay.scheduler.copies import Ready
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
+
+REJECTED = "rejected"
 
 
 class Submitter:
@@ -39,12 +42,11 @@ class Submitter:
         track.fresh_place, track.lost_at, track.lost_before, track.looked = False, None, 0.0, 0.0
         if self._held(account, creates=True) > 0:
             return await self._hold_back(task)
+        outcome: SubmitOutcome | Deferred
         sending, heard = Sending(), account.heard()
         account.probe(self._tools.clock.monotonic())
         try:
-            outcome = await self._tools.caller.converse(
-                account, account.plan.adapter.submit(task), creates=True, sending=sending
-            )
+            outcome = await self._create(task, account, sending)
         except TransportError as trouble:
             if not (sending.create_begun and trouble.maybe_sent) and self._held(account, creates=True) > 0:
                 return await _unbroken(self._hold_back(task))
@@ -62,6 +64,46 @@ class Submitter:
             if not sending.create_begun:
                 outcome = self._not_sent("the create call could not be built")
         return await _unbroken(self._submitted(task, track, account, outcome, heard))
+
+    async def _create(self, task: Task, account: Account, sending: Sending) -> SubmitOutcome | Deferred:
+        """
+        Upload what must be, and send the create call.
+
+        One that is refused for good may name a copy that the provider has lost. A refused create costs nothing, so it
+        is sent again, once, with new copies.
+        """
+        ready = await self._ready(task, account)
+        if not isinstance(ready, Ready):
+            return ready
+        outcome = await self._sent(ready.task, account, sending)
+        if not (ready.reused and isinstance(outcome, Failed) and _is_refused(outcome)):
+            return outcome
+        logger.info("submit.copies_refused task=%s copies=%d", task.id, len(ready.reused))
+        sending.create_begun = False
+        await self._tools.copies.drop(ready.reused)
+        ready = await self._ready(task, account)
+        if not isinstance(ready, Ready):
+            return ready
+        self._tools.store.count(createAttempts=1, retries=1)
+        return await self._sent(ready.task, account, sending)
+
+    async def _ready(self, task: Task, account: Account) -> Ready | Failed | Refused | Deferred:
+        """
+        The task with its copies; Deferred where its turn has passed meanwhile.
+        """
+        ready = await self._tools.copies.ready(task, account)
+        if isinstance(ready, Refused) and self._held(account, creates=True) > 0:
+            # Why it rests is known already, and one trouble must not count as many.
+            return Deferred(detail=ready.detail)
+        now = self._tools.roster.get_live(task.id)
+        if isinstance(ready, Ready) and now is not None and now.cancel_wanted:
+            return Deferred(detail="it was cancelled before the create call was sent")
+        return ready
+
+    async def _sent(self, task: Task, account: Account, sending: Sending) -> SubmitOutcome:
+        return await self._tools.caller.converse(
+            account, account.plan.adapter.submit(task), creates=True, sending=sending
+        )
 
     def _held(self, account: Account, *, creates: bool) -> float:
         return account.held(creates=creates, monotonic=self._tools.clock.monotonic())
@@ -81,8 +123,13 @@ class Submitter:
     def _not_sent(self, detail: str) -> Refused:
         return Refused(scope=Scope.CREATES, reason=BlockReason.NETWORK, detail=detail)
 
-    async def _submitted(self, task: Task, track: Track, account: Account, outcome: SubmitOutcome, heard: int) -> Delay:
+    async def _submitted(
+        self, task: Task, track: Track, account: Account, outcome: SubmitOutcome | Deferred, heard: int
+    ) -> Delay:
         match outcome:
+            case Deferred():
+                await self._tools.saver.try_save(task, outcome)
+                return None
             case Accepted() | Answered() | Failed():
                 return await self._answered(task, track, account, outcome, heard)
             case Refused():
@@ -226,6 +273,13 @@ class Submitter:
             and other.state in (State.UNCERTAIN, State.SUBMITTING)
             for other in self._tools.roster.live()
         )
+
+
+def _is_refused(outcome: Failed) -> bool:
+    """
+    Whether the provider refused the request itself, and made no job of it.
+    """
+    return outcome.remote_id is None and outcome.problem.code == REJECTED
 
 
 async def _unbroken(work: Coroutine[Any, Any, Delay]) -> Delay:

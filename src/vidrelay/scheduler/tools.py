@@ -14,6 +14,7 @@ from vidrelay.core.task import BlockReason, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.converse import Caller
+from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
@@ -47,6 +48,7 @@ class Tools:
     saver: Saver
     held: HeldPlaces
     caller: Caller
+    copies: Copies
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """

@@ -7,7 +7,7 @@ of all it saw. It moves by the same clock as the relay under test.
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,11 +18,15 @@ from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, 
 from vidrelay.core.messages import HttpReply, HttpRequest
 from vidrelay.core.ports import (
     CancelResult,
+    Checked,
+    CheckOutcome,
     Clock,
     Conversation,
+    Copied,
     Dedupe,
     FindOutcome,
     NotThere,
+    PollManyOutcome,
     PollOutcome,
     Prepared,
     Refused,
@@ -33,10 +37,12 @@ from vidrelay.core.ports import (
     Trouble,
     Undecided,
     Unknown,
+    UploadOutcome,
     asset_parameter,
 )
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
 from vidrelay.providers.json_api import BaseAdapter
+from vidrelay.providers.verdicts import Meaning, failed
 
 BASE = "https://toy.test"
 TOY_TRAITS = Traits(dedupe=Dedupe.NONE, can_cancel=True, poll_floor=1.0, longest_run=timedelta(minutes=30))
@@ -103,8 +109,10 @@ class ToyProvider:
     """
     The far end: at most `limit` jobs unended (429 above it), `workers` working at once, each for `run_seconds`.
 
-    `faults` are taken one by one, by kind of call (`create`, `poll`, `cancel`, `list`, `download`): a status to answer
-    with, or one of `unsent`, `lost_before`, `lost_after`, `html`, `no_id`; None answers as usual.
+    `faults` are taken one by one, by kind of call (`create`, `poll`, `cancel`, `list`, `download`, `upload`, `limits`,
+    `check`): a status to answer with, or one of `unsent`, `lost_before`, `lost_after`, `html`, `no_id`; None answers as
+    usual. `copies` are the pictures that were uploaded, by what stands for each; a create that names another is
+    refused. `unlisted` jobs are left out of lists; `told_limits` None tells none.
     """
 
     def __init__(
@@ -133,6 +141,11 @@ class ToyProvider:
         self.failing: set[str] = set()
         self.tells_eta = False
         self.download_seconds = 0.0
+        self.upload_seconds = 0.0
+        self.copies: dict[str, str] = {}
+        self.uploads: list[str] = []
+        self.unlisted: set[str] = set()
+        self.told_limits: dict[str, int] | None = None
         self.closed = False
         self.dropped = 0
 
@@ -174,12 +187,16 @@ class ToyProvider:
             raise TransportError("no connection", maybe_sent=False)
         self.calls.append((self.clock.monotonic(), request.method, path))
         if kind == "create":
-            body = json.loads(request.body if isinstance(request.body, bytes) else b"{}")
+            body = json.loads(_whole_body(request))
             self.creates.append(body)
             if self.create_seconds:
                 await self.clock.sleep(self.create_seconds)
         if kind == "download" and self.download_seconds:
             await self.clock.sleep(self.download_seconds)
+        if kind == "upload":
+            self.uploads.append(_whole_body(request).decode())
+            if self.upload_seconds:
+                await self.clock.sleep(self.upload_seconds)
         if fault == "lost_before":
             raise TransportError("the connection was closed without an answer", maybe_sent=True)
         if isinstance(fault, int):
@@ -214,8 +231,18 @@ class ToyProvider:
             case "create":
                 return self._create(request)
             case "list":
-                jobs = [{"id": job.id, "prompt": job.body["prompt"]} for job in self.jobs.values()]
-                return self._json(request, 200, {"jobs": jobs})
+                jobs = [job for job in self.jobs.values() if job.id not in self.unlisted]
+                return self._json(
+                    request, 200, {"jobs": [{**self._told(job), "prompt": job.body["prompt"]} for job in jobs]}
+                )
+            case "upload":
+                reference = f"copy-{len(self.uploads)}"
+                self.copies[reference] = self.uploads[-1]
+                return self._json(request, 200, {"reference": reference})
+            case "limits":
+                return self._json(request, 200, {"limits": self.told_limits})
+            case "check":
+                return self._json(request, 200, {"left": 7})
             case "download":
                 if path in self.dead_addresses:
                     return self._json(request, 404, {})
@@ -229,6 +256,9 @@ class ToyProvider:
                 return self._cancel(request, job_id) if kind == "cancel" else self._poll(request, job_id)
 
     def _create(self, request: HttpRequest) -> ToyReply:
+        named = [picture.get("$copy") for picture in self.creates[-1].get("pictures", ())]
+        if any(reference is not None and reference not in self.copies for reference in named):
+            return self._json(request, 422, {"error": "no such upload"})
         if self.running() >= self.limit:
             self.refused += 1
             return self._json(request, 429, {"error": "too many running"})
@@ -239,14 +269,16 @@ class ToyProvider:
         return self._json(request, 200, {"id": job.id, "state": job.state})
 
     def _poll(self, request: HttpRequest, job_id: str) -> ToyReply:
-        job = self.jobs[job_id]
+        return self._json(request, 200, self._told(self.jobs[job_id]))
+
+    def _told(self, job: ToyJob) -> dict[str, Any]:
         told: dict[str, Any] = {"id": job.id, "state": job.state}
         if self.tells_eta and job.ends_at is not None:
             told["eta"] = max(0.0, job.ends_at - self.clock.monotonic())
         if job.state == "done":
             self.addresses += 1
             told["url"] = f"{BASE}/files/{job.id}/{self.addresses}"
-        return self._json(request, 200, told)
+        return told
 
     def _cancel(self, request: HttpRequest, job_id: str) -> ToyReply:
         job = self.jobs[job_id]
@@ -278,6 +310,8 @@ def _kind(method: str, path: str) -> str:
         return "download"
     if path == "/jobs":
         return "create" if method == "POST" else "list"
+    if path in ("/upload", "/limits", "/check"):
+        return path[1:]
     return "cancel" if method == "DELETE" else "poll"
 
 
@@ -288,6 +322,7 @@ class ToyAdapter(BaseAdapter):
 
     def __init__(self, traits: Traits = TOY_TRAITS, **changes: Any) -> None:
         self.traits = replace(traits, **changes)
+        self.asks_limits = False
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
@@ -309,13 +344,14 @@ class ToyAdapter(BaseAdapter):
         reply = yield HttpRequest(method="POST", url=f"{BASE}/jobs", body=body, creates=True)
         if reply.status == 429:
             reason = BlockReason.WINDOW if b"too many" in reply.body else BlockReason.RATE
-            after = reply.headers.get("retry-after")
             scope = Scope.CREATES if reason is BlockReason.WINDOW else Scope.CALLS
-            return Refused(scope=scope, reason=reason, detail="429", retry_after=float(after) if after else None)
+            return Refused(scope=scope, reason=reason, detail="429", retry_after=_wait(reply))
         if reply.status == 401:
             return Refused(scope=Scope.CALLS, reason=BlockReason.AUTH, detail="401")
         if reply.status == 402:
             return Refused(scope=Scope.CREATES, reason=BlockReason.BALANCE, detail="402")
+        if reply.status == 422:
+            return failed(Meaning.REJECTED, str(_read(reply).get("error")))
         if 400 <= reply.status < 500:
             return Failed(problem=Problem(code="refused", title="Refused", detail=f"status {reply.status}"))
         told = _read(reply)
@@ -331,24 +367,44 @@ class ToyAdapter(BaseAdapter):
         if reply.status == 404:
             return NotThere(detail="404")
         if reply.status == 429:
-            after = reply.headers.get("retry-after")
-            return Refused(
-                scope=Scope.CALLS, reason=BlockReason.RATE, detail="429", retry_after=float(after) if after else None
-            )
+            return _slow_down(reply)
+        return _seen(reply.status, _read(reply))
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        One list call.
+        """
+        reply = yield HttpRequest(method="GET", url=f"{BASE}/jobs")
+        if reply.status == 429:
+            return _slow_down(reply)
         told = _read(reply)
-        match told.get("state"):
-            case "done":
-                return Ready(outputs=(RemoteFile(url=told["url"]),))
-            case "failed":
-                return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
-            case "cancelled":
-                return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
-            case "queued":
-                return StillRunning(remote_state=RemoteState.WAITING)
-            case "working":
-                return StillRunning(remote_state=RemoteState.WORKING, eta_seconds=told.get("eta"))
-            case _:
-                return Trouble(detail=f"status {reply.status}")
+        if reply.status != 200 or "jobs" not in told:
+            return Trouble(detail=f"status {reply.status}", retry_after=_wait(reply))
+        jobs = {job["id"]: job for job in told["jobs"]}
+        return {task.id: _seen(200, jobs[task.remote_id]) for task in tasks if task.remote_id in jobs}
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        One call.
+        """
+        reply = yield HttpRequest(method="POST", url=f"{BASE}/upload", body=picture["$asset"].encode())
+        if reply.status == 429:
+            return _slow_down(reply)
+        if reply.status == 415:
+            return failed(Meaning.REJECTED, "no such pictures")
+        told = _read(reply)
+        return Copied(reference=told["reference"]) if "reference" in told else Trouble(detail=f"status {reply.status}")
+
+    def check(self) -> Conversation[CheckOutcome]:
+        """
+        One call.
+        """
+        reply = yield HttpRequest(method="GET", url=f"{BASE}/check")
+        if reply.status in (401, 402, 429):
+            reason = {401: BlockReason.AUTH, 402: BlockReason.BALANCE, 429: BlockReason.RATE}[reply.status]
+            return Refused(scope=Scope.CALLS, reason=reason, detail=str(reply.status))
+        told = _read(reply)
+        return Checked(detail=f"{told['left']} left") if "left" in told else Trouble(detail=f"status {reply.status}")
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
@@ -386,10 +442,12 @@ class ToyAdapter(BaseAdapter):
 
     def limits(self) -> Conversation[Mapping[str, int] | None]:
         """
-        Not told.
+        One call, where an account is to ask for them.
         """
-        return None
-        yield  # makes this a conversation
+        if not self.asks_limits:
+            return None
+        told = _read((yield HttpRequest(method="GET", url=f"{BASE}/limits"))).get("limits")
+        return told if isinstance(told, dict) else None
 
 
 def _read(reply: HttpReply) -> dict[str, Any]:
@@ -398,3 +456,32 @@ def _read(reply: HttpReply) -> dict[str, Any]:
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def _slow_down(reply: HttpReply) -> Refused:
+    return Refused(scope=Scope.CALLS, reason=BlockReason.RATE, detail="429", retry_after=_wait(reply))
+
+
+def _wait(reply: HttpReply) -> float | None:
+    after = reply.headers.get("retry-after")
+    return float(after) if after else None
+
+
+def _seen(status: int, told: Mapping[str, Any]) -> PollOutcome:
+    match told.get("state"):
+        case "done":
+            return Ready(outputs=(RemoteFile(url=told["url"]),))
+        case "failed":
+            return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
+        case "cancelled":
+            return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
+        case "queued":
+            return StillRunning(remote_state=RemoteState.WAITING)
+        case "working":
+            return StillRunning(remote_state=RemoteState.WORKING, eta_seconds=told.get("eta"))
+        case _:
+            return Trouble(detail=f"status {status}")
+
+
+def _whole_body(request: HttpRequest) -> bytes:
+    return request.body if isinstance(request.body, bytes) else b"{}"

@@ -1,0 +1,228 @@
+"""
+Pictures that are uploaded to a provider before a create call names them: once for each picture and account.
+
+How old a copy is, both clocks tell: the monotonic one what has passed since this life of the relay knew of it, the wall
+clock what it slept through, and what passed before. The older age counts; an age below zero, before this life, is not
+known at all. So a clock that was set costs an upload at the most, or a create that is refused, which costs nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from vidrelay.core.errors import DiskFull, StoreError, TransportError
+from vidrelay.core.lifecycle import Failed
+from vidrelay.core.ports import AccountBook, Clock, Copied, Refused, RemoteCopy, Scope, Trouble, UploadOutcome
+from vidrelay.core.task import BlockReason, JsonObject, Task
+from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.converse import Caller
+
+logger = logging.getLogger(__name__)
+
+MARGIN = 0.1
+"""The last share of a copy's life in which it is not used: the provider may fetch it later than the create comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """
+    A copy as this life knows it: it was `age` old, in seconds, at the monotonic second `seen_at`.
+    """
+
+    copy: RemoteCopy
+    age: float
+    seen_at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class _Upload:
+    """
+    An upload under way; `outcome` None when it is over: it was broken off.
+    """
+
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    outcome: Copied | Failed | Refused | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """
+    The task as the adapter is to send it, and those of its copies that an earlier create has used, or may have.
+    """
+
+    task: Task
+    reused: tuple[RemoteCopy, ...] = ()
+
+
+class Copies:
+    """
+    What stands for pictures at providers.
+    """
+
+    def __init__(self, book: AccountBook, clock: Clock, caller: Caller) -> None:
+        self._book = book
+        self._clock = clock
+        self._caller = caller
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._uploads: dict[tuple[str, str], _Upload] = {}
+
+    async def ready(self, task: Task, account: Account) -> Ready | Failed | Refused:
+        """
+        The task with what stands for each of its pictures at the provider, uploaded where it must be; or why that
+        cannot be had now. Nothing that costs is sent, and the task itself stays as it is.
+        """
+        pictures = {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
+        references: dict[str, str] = {}
+        reused = []
+        for asset_id, picture in pictures.items():
+            kept = await self._kept(account, asset_id)
+            if kept is not None:
+                references[asset_id] = kept.reference
+                reused.append(kept)
+                continue
+            outcome = await self._uploaded(account, asset_id, picture)
+            if not isinstance(outcome, Copied):
+                return outcome
+            references[asset_id] = outcome.reference
+        if not references:
+            return Ready(task=task)
+        return Ready(task=replace(task, parameters=_named(task.parameters, references)), reused=tuple(reused))
+
+    async def drop(self, copies: tuple[RemoteCopy, ...]) -> None:
+        """
+        Use these no more.
+        """
+        for copy in copies:
+            known = self._known.get((copy.account, copy.asset))
+            if known is not None and known.copy.reference == copy.reference:
+                del self._known[copy.account, copy.asset]
+            try:
+                await self._book.drop_copy(copy)
+            except (DiskFull, StoreError) as problem:
+                if not problem.retryable:
+                    raise
+                logger.warning("copy.not_dropped account=%s why=%s", copy.account, problem.code)
+
+    async def _kept(self, account: Account, asset_id: str) -> RemoteCopy | None:
+        """
+        The copy that can be used.
+        """
+        key = account.name, asset_id
+        known = self._known.get(key)
+        if known is None:
+            stored = await self._stored(key)
+            age = -1.0 if stored is None else (self._clock.now() - stored.made_at).total_seconds()
+            if stored is None or age < 0:
+                return None
+            # Another task may have uploaded it anew while the database was read.
+            known = self._known.setdefault(key, _Known(copy=stored, age=age, seen_at=self._clock.monotonic()))
+        return known.copy if self._age(known) < _usable_seconds(account) else None
+
+    async def _stored(self, key: tuple[str, str]) -> RemoteCopy | None:
+        try:
+            return await self._book.copy(*key)
+        except (DiskFull, StoreError) as problem:
+            if not problem.retryable:
+                raise
+            logger.warning("copy.not_read account=%s why=%s", key[0], problem.code)
+            return None
+
+    def _age(self, known: _Known) -> float:
+        passed = known.age + self._clock.monotonic() - known.seen_at
+        return max(passed, (self._clock.now() - known.copy.made_at).total_seconds())
+
+    async def _uploaded(self, account: Account, asset_id: str, picture: Mapping[str, str]) -> Copied | Failed | Refused:
+        """
+        Upload the picture, or wait for who does.
+        """
+        key = account.name, asset_id
+        while (running := self._uploads.get(key)) is not None:
+            await running.over.wait()
+            if running.outcome is not None:
+                return running.outcome
+        upload = self._uploads[key] = _Upload()
+        try:
+            upload.outcome = await self._upload(account, asset_id, picture)
+            return upload.outcome
+        finally:
+            del self._uploads[key]
+            upload.over.set()
+
+    async def _upload(self, account: Account, asset_id: str, picture: Mapping[str, str]) -> Copied | Failed | Refused:
+        outcome: UploadOutcome
+        made_at, seen_at = self._clock.now(), self._clock.monotonic()
+        try:
+            outcome = await self._caller.converse(account, account.plan.adapter.upload(picture), creates=True)
+        except TransportError as trouble:
+            outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
+        except Exception:
+            # A bug in an adapter, or an answer that breaks it: nothing was sent that costs.
+            logger.exception("upload.failed account=%s asset=%s", account.name, asset_id)
+            outcome = Trouble(detail="the relay could not make out the provider's answer")
+        match outcome:
+            case Copied():
+                copy = RemoteCopy(account=account.name, asset=asset_id, reference=outcome.reference, made_at=made_at)
+                # Its life may have begun when the call did.
+                self._known[account.name, asset_id] = _Known(copy=copy, age=0.0, seen_at=seen_at)
+                await self._keep(copy)
+                return outcome
+            case Trouble():
+                detail = f"a picture could not be uploaded: {outcome.detail}"
+                return Refused(
+                    scope=Scope.CREATES,
+                    reason=BlockReason.NETWORK,
+                    detail=detail,
+                    retry_after=outcome.retry_after,
+                )
+            case _:
+                return outcome
+
+    async def _keep(self, copy: RemoteCopy) -> None:
+        try:
+            await self._book.keep_copy(copy)
+        except (DiskFull, StoreError) as problem:
+            # It is known in memory, and a later life uploads it again.
+            if not problem.retryable:
+                raise
+            logger.warning("copy.not_kept account=%s why=%s", copy.account, problem.code)
+
+
+def _usable_seconds(account: Account) -> float:
+    life = account.plan.adapter.traits.copies or timedelta(0)
+    return life.total_seconds() * (1 - MARGIN)
+
+
+def _pictures(parameters: Any) -> dict[str, Mapping[str, str]]:
+    """
+    Every picture in a task's parameters, by its asset.
+    """
+    if isinstance(parameters, Mapping):
+        asset_id = parameters.get("$asset")
+        if isinstance(asset_id, str):
+            return {asset_id: parameters}
+        parameters = list(parameters.values())
+    if not isinstance(parameters, list | tuple):
+        return {}
+    return {asset_id: picture for value in parameters for asset_id, picture in _pictures(value).items()}
+
+
+def _named(parameters: JsonObject, references: Mapping[str, str]) -> JsonObject:
+    """
+    The parameters with `$copy` beside each picture.
+    """
+    named: JsonObject = _walked(parameters, references)
+    return named
+
+
+def _walked(value: Any, references: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        reference = references.get(value["$asset"]) if isinstance(value.get("$asset"), str) else None
+        if reference is not None:
+            return {**value, "$copy": reference}
+        return {name: _walked(inner, references) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_walked(inner, references) for inner in value]
+    return value

@@ -1,0 +1,277 @@
+"""
+Pictures are uploaded to a provider once, and used again until its copy is too old.
+"""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from vidrelay.core.errors import StoreError
+from vidrelay.core.task import Asset, CancelOutcome, Reference, State
+from vidrelay.testing.toy import ToyAdapter
+
+PICTURE = Asset(id="sha256:1", pixels="p1:1", width=8, height=8, size_bytes=99, media_type="image/png")
+OTHER = replace(PICTURE, id="sha256:2", pixels="p1:2")
+
+
+@pytest.fixture
+def bench(bench):
+    """A provider that keeps what is uploaded to it for ten hours."""
+    bench.adapter = ToyAdapter(copies=timedelta(hours=10))
+    bench.window = 5
+    return bench
+
+
+async def submit(bench, prompt="a boat", *pictures):
+    """Submit a request with pictures."""
+    for picture in pictures or (PICTURE,):
+        await bench.store.add_asset(picture)
+    references = tuple(Reference(asset=picture.id) for picture in pictures or (PICTURE,))
+    return await bench.submit(prompt, references=references)
+
+
+def named(bench):
+    """The references that each create named."""
+    return [[picture["$copy"] for picture in create["pictures"]] for create in bench.provider.creates]
+
+
+async def test_a_picture_is_uploaded_once_for_many_tasks_and_lives(bench):
+    """Two requests and a restart later the provider still has it; the task as it is kept says nothing of it."""
+    async with bench.running():
+        task = await submit(bench)
+        await submit(bench, "a fox")
+        await bench.until(task.id, State.DONE)
+    async with bench.running():
+        await submit(bench, "a tree")
+    assert bench.provider.uploads == [PICTURE.id]
+    assert named(bench) == [["copy-1"]] * 3
+    assert task.parameters["pictures"] == [{"$asset": PICTURE.id, "mediaType": "image/png"}]
+
+
+async def test_each_account_has_its_own_copy(bench):
+    """What was given to one provider's account, another cannot name."""
+    other = bench.others["other"] = type(bench.provider)(bench.clock)
+    async with bench.running():
+        await submit(bench)
+        await bench.submit("a boat", account="other", references=(Reference(asset=PICTURE.id),))
+    assert bench.provider.uploads == other.uploads == [PICTURE.id]
+
+
+async def test_several_pictures_are_uploaded_each(bench):
+    """One that is there already is not sent again."""
+    async with bench.running():
+        await submit(bench)
+        await submit(bench, "both", OTHER, PICTURE)
+    assert bench.provider.uploads == [PICTURE.id, OTHER.id]
+    assert named(bench) == [["copy-1"], ["copy-2", "copy-1"]]
+
+
+async def test_pictures_that_go_along_with_the_create_are_not_uploaded(bench):
+    """An adapter without uploads is given the task as it is."""
+    bench.adapter = ToyAdapter()
+    async with bench.running():
+        await submit(bench)
+    assert bench.provider.uploads == []
+    assert bench.provider.creates[0]["pictures"] == [{"$asset": PICTURE.id, "mediaType": "image/png"}]
+
+
+@pytest.mark.parametrize(("hours", "uploads"), [(8.9, 1), (9.1, 2)])
+async def test_a_copy_is_used_until_shortly_before_its_end(bench, hours, uploads):
+    """The last tenth of its life is the margin."""
+    async with bench.running():
+        await submit(bench)
+        await bench.clock.advance(hours * 3600)
+        await submit(bench, "a fox")
+    assert len(bench.provider.uploads) == uploads
+
+
+async def test_two_tasks_share_one_upload(bench):
+    """The second waits for the upload that is under way."""
+    bench.provider.upload_seconds = 30.0
+    async with bench.running():
+        first = await submit(bench)
+        await bench.clock.advance(5)
+        second = await submit(bench, "a fox")
+        await bench.clock.advance(10)
+        assert bench.provider.creates == []
+        await bench.until(first.id, State.DONE)
+        await bench.until(second.id, State.DONE)
+    assert bench.provider.uploads == [PICTURE.id]
+    assert named(bench) == [["copy-1"]] * 2
+
+
+async def test_who_waited_for_an_upload_that_was_broken_off_does_it_anew(bench):
+    """A sleep of the machine ends it; the next in line that needs it begins again."""
+    bench.provider.upload_seconds = 400.0
+    async with bench.running():
+        first = await submit(bench)
+        await bench.clock.advance(2)
+        second = await submit(bench, "a fox")
+        bench.clock.jump(3600)
+        await bench.clock.advance(20)
+        bench.provider.upload_seconds = 0.0
+        await bench.until(first.id, State.DONE)
+        await bench.until(second.id, State.DONE)
+    assert len(bench.provider.creates) == 2
+
+
+@pytest.mark.parametrize(
+    ("hours", "uploads"),
+    [(-5, 1), (-48, 2), (2, 1), (20, 2), (87_600, 2)],
+    ids=["a little back", "days back", "some hours on", "a day on", "ten years on"],
+)
+async def test_a_clock_that_is_set_between_two_lives_costs_an_upload_at_the_most(bench, hours, uploads):
+    """A copy of the future is of no known age; one that seems old is made again, and both are made once."""
+    async with bench.running():
+        await submit(bench)
+    await bench.clock.advance(6 * 3600)
+    bench.clock.jump(hours * 3600)
+    async with bench.running():
+        await submit(bench, "a fox")
+        await submit(bench, "a tree")
+    assert len(bench.provider.uploads) == uploads
+    assert len(bench.provider.creates) == 3
+
+
+@pytest.mark.parametrize("jump", [-48, -1, 48], ids=lambda hours: f"{hours} h")
+async def test_a_clock_that_is_set_meanwhile_makes_no_copy_younger(bench, jump):
+    """Nine hours and more of this life count, whatever the wall clock says."""
+    async with bench.running():
+        await submit(bench)
+        bench.clock.jump(jump * 3600)
+        await bench.clock.advance(9.5 * 3600)
+        await submit(bench, "a fox")
+        assert len(bench.provider.uploads) == 2
+        await submit(bench, "a tree")
+    assert len(bench.provider.uploads) == 2
+
+
+async def test_a_machine_that_slept_ages_its_copies(bench):
+    """The monotonic clock stood still meanwhile, the wall clock did not."""
+    async with bench.running():
+        await submit(bench)
+        bench.clock.jump(9.5 * 3600)
+        await bench.clock.advance(5)
+        await submit(bench, "a fox")
+    assert len(bench.provider.uploads) == 2
+
+
+async def test_a_refused_create_with_a_kept_copy_is_sent_once_more_with_a_new_one(bench):
+    """The provider has lost the copy: that costs a refused create, and the task is done all the same."""
+    async with bench.running():
+        await submit(bench)
+        bench.provider.copies.clear()
+        task = await submit(bench, "a fox")
+        assert (await bench.until(task.id, State.DONE)).attempts == 1
+        await submit(bench, "a tree")
+        counters = await bench.store.counters()
+    assert named(bench) == [["copy-1"], ["copy-1"], ["copy-2"], ["copy-2"]]
+    assert counters["createAttempts"] == 4
+    assert counters["remoteCreates"] == 3
+
+
+async def test_a_create_that_is_wrong_in_itself_is_refused_twice_and_no_more(bench):
+    """The second refusal was not the copy's fault."""
+    async with bench.running():
+        await submit(bench)
+        bench.provider.arm("create", 422, 422)
+        task = await submit(bench, "a fox")
+        failed = await bench.relay.get(task.id)
+    assert (failed.state, failed.error.code) == (State.FAILED, "rejected")
+    assert len(bench.provider.creates) == 3
+
+
+async def test_a_create_with_a_new_copy_that_is_refused_is_not_sent_again(bench):
+    """What was uploaded a moment ago is there."""
+    async with bench.running():
+        bench.provider.arm("create", 422)
+        task = await submit(bench)
+        assert (await bench.relay.get(task.id)).state is State.FAILED
+    assert len(bench.provider.creates) == 1
+
+
+@pytest.mark.parametrize("trouble", ["unsent", "lost_before", "lost_after", "html", 500, 429])
+async def test_trouble_with_an_upload_is_never_uncertain(bench, trouble):
+    """Nothing paid was sent, so the task waits in line and is tried again."""
+    async with bench.running():
+        bench.provider.arm("upload", trouble)
+        task = await submit(bench)
+        assert (await bench.relay.get(task.id)).state is State.QUEUED
+        assert bench.provider.creates == []
+        done = await bench.until(task.id, State.DONE)
+        counters = await bench.store.counters()
+    assert done.attempts == 2
+    assert len(bench.provider.creates) == 1
+    assert counters.get("uncertain", 0) == 0
+
+
+async def test_a_provider_that_will_not_have_the_picture_ends_the_task(bench):
+    """It says so for good, and nothing was paid."""
+    async with bench.running():
+        bench.provider.arm("upload", 415)
+        task = await submit(bench)
+        failed = await bench.relay.get(task.id)
+    assert (failed.state, failed.error.detail) == (State.FAILED, "no such pictures")
+    assert bench.provider.creates == []
+
+
+async def test_a_task_that_is_cancelled_during_its_upload_is_never_made(bench):
+    """The wish comes before anything is paid."""
+    bench.provider.upload_seconds = 3.0
+    async with bench.running():
+        task = await submit(bench)
+        await bench.clock.advance(1)
+        async with asyncio.TaskGroup() as group:
+            wish = group.create_task(bench.relay.cancel(task.id))
+            await bench.clock.advance(5)
+    cancelled, outcome = wish.result()
+    assert (cancelled.state, outcome) == (State.CANCELLED, CancelOutcome.LOCAL)
+    assert bench.provider.creates == []
+
+
+async def test_a_relay_that_is_ended_during_an_upload_leaves_its_task_in_line(bench):
+    """The next life makes it."""
+    bench.provider.upload_seconds = 50.0
+    async with bench.running():
+        task = await submit(bench)
+        await bench.clock.advance(1)
+    bench.provider.upload_seconds = 0.0
+    async with bench.running():
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 1
+
+
+class Forgetful:
+    """
+    A database that can neither keep nor tell copies just now.
+    """
+
+    def __init__(self, port):
+        object.__setattr__(self, "_port", port)
+
+    def __getattr__(self, name):
+        return getattr(self._port, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._port, name, value)
+
+    async def keep_copy(self, copy):
+        raise StoreError("busy")
+
+    drop_copy = keep_copy
+
+    async def copy(self, account, asset_id):
+        raise StoreError("busy")
+
+
+async def test_a_copy_that_cannot_be_stored_is_used_all_the_same(bench):
+    """It is known in memory, and dropped there too; only the next life uploads it again."""
+    bench.wrap = lambda port: Forgetful(port) if hasattr(port, "keep_copy") else port
+    async with bench.running():
+        await submit(bench)
+        await submit(bench, "a fox")
+        bench.provider.copies.clear()
+        await submit(bench, "a tree")
+    assert named(bench) == [["copy-1"], ["copy-1"], ["copy-1"], ["copy-2"]]
