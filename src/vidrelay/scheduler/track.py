@@ -7,11 +7,22 @@ Nothing here survives a restart, and nothing needs to: polling writes nothing.
 from dataclasses import dataclass, field
 
 from vidrelay.core.lifecycle import StillRunning
+from vidrelay.core.ports import PollOutcome
 from vidrelay.core.task import RemoteState
 
 NOT_HELD = float("-inf")
 MAX_UNCHANGED_STEP = 120.0
 """The most of a gap between two polls that counts as time without a change: a sleep or a pause counts no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """
+    What a list told of a task, and in which monotonic second.
+    """
+
+    outcome: PollOutcome
+    at: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,14 +32,15 @@ class Track:
 
     `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
     provider accepted it. `asked_at`: when it was last polled, `turn_at`: the turn it has for that among the account's
-    other tasks, `held_until`: till when the provider asked to leave it alone. `ask_first`: the wish to cancel it could
-    not be delivered, so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost,
-    or this life of the relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock;
-    `looked`: how long after `lost_at` it was last looked for. `unchanged`:
-    seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
-    estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when the first
-    of those came that gave no whole file. `candidates`: what the last look for
-    a lost create found and could not settle.
+    other tasks, `held_until`: till when the provider asked to leave it alone. `alone`: a list has not told of it, so it
+    is polled by itself next; `mail`: what another task's list told of it, not looked at yet; `listed`: the last that
+    was heard of it came of a list. `ask_first`: the wish to cancel it could not be delivered, so it is asked how it is
+    doing before that is tried again. `lost_at`: when its create was lost, or this life of the relay first knew of it,
+    `lost_before`: how long it was lost then, in seconds of the wall clock; `looked`: how long after `lost_at` it was
+    last looked for. `unchanged`: seconds without any sign of life, time not watched left out. `hints`: polls made
+    sooner because of the provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not
+    work; `bad_since`: when the first of those came that gave no whole file. `candidates`: what the last look for a lost
+    create found and could not settle.
     """
 
     due: float = 0.0
@@ -41,6 +53,9 @@ class Track:
     asked_at: float = float("-inf")
     turn_at: float | None = None
     held_until: float = NOT_HELD
+    alone: bool = False
+    mail: Mail | None = None
+    listed: bool = False
     ask_first: bool = False
     lost_at: float | None = None
     lost_before: float = 0.0

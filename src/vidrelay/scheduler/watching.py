@@ -11,6 +11,7 @@ from vidrelay.core.lifecycle import Cancelled, CancelTooLate, DeadlinePassed, Fa
 from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Traits, Trouble
 from vidrelay.core.task import CancelOutcome, Problem, State, Task
 from vidrelay.scheduler.account import Account
+from vidrelay.scheduler.asking import Asker
 from vidrelay.scheduler.converse import Sending
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
@@ -28,19 +29,20 @@ class Watcher:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
+        self._asker = Asker(tools)
 
     async def poll(self, task: Task, track: Track, account: Account) -> Delay:
         """
         Ask how the task is doing, and save what has changed; returns when to ask again.
         """
-        asked = await self._ask(task, track, account)
+        asked = await self._asker.ask(task, track, account)
         return asked if isinstance(asked, float) else await self._polled(task, track, account, asked)
 
     async def outlive(self, task: Task, track: Track, account: Account) -> Delay:
         """
         The task has ended here while its remote job may run on: ask, so that its place is free when that ends.
         """
-        asked = await self._ask(task, track, account)
+        asked = await self._asker.ask(task, track, account)
         match asked:
             case float():
                 return asked
@@ -59,51 +61,6 @@ class Watcher:
                 return None
             case _:
                 assert_never(asked)
-
-    async def _ask(self, task: Task, track: Track, account: Account) -> PollOutcome | float:
-        """
-        One poll; or the seconds that it has to wait.
-        """
-        now = self._tools.clock.monotonic()
-        # Whatever made it due (a wish, a jump of the clock, a lifted pause) does not outweigh the provider's floor.
-        early = max(self._early(track, account), track.asked_at + account.plan.adapter.traits.poll_floor - now)
-        if early > 0:
-            return early
-        track.turn_at = account.turn(track.turn_at, now)
-        if track.turn_at > now:
-            return track.turn_at - now
-        track.turn_at = None
-        account.probe(now)
-        heard = account.heard()
-        track.polls += 1
-        self._tools.store.count(polls=1)
-        sending = Sending()
-        try:
-            outcome: PollOutcome = await self._tools.caller.converse(
-                account, account.plan.adapter.poll(task), sending=sending
-            )
-        except TransportError as trouble:
-            held = account.held(creates=False, monotonic=self._tools.clock.monotonic())
-            if held > 0 and not trouble.maybe_sent:
-                return held + self._tools.chance()
-            outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
-        finally:
-            # The floor counts from when it left, which may be later than it was due.
-            track.asked_at = max(track.asked_at, sending.asked_at)
-        if not isinstance(outcome, Refused | Trouble):
-            await self._tools.resumed(account, account.answered(heard))
-        return outcome
-
-    def _early(self, track: Track, account: Account) -> float:
-        """
-        Seconds till the account's rest is over, and what the provider asked for after trouble with this task.
-        """
-        now = self._tools.clock.monotonic()
-        rest = account.rest(creates=False, monotonic=now)
-        if rest > 0:
-            track.turn_at = None
-            return rest + self._tools.chance()
-        return max(0.0, track.held_until - now)
 
     async def _polled(self, task: Task, track: Track, account: Account, outcome: PollOutcome) -> Delay:
         match outcome:
@@ -150,6 +107,10 @@ class Watcher:
             self._tools.roster.progress(task)
         traits = account.plan.adapter.traits
         if track.unchanged >= max(self._tools.policy.stale_after, traits.longest_run).total_seconds():
+            if track.listed:
+                # A list may tell less than a poll does, so it is asked by itself before it is given up.
+                track.alone = True
+                return traits.poll_floor
             await self._expire(task, traits)
         return self._tools.next_poll(task, track, account)
 
@@ -202,11 +163,11 @@ class Watcher:
         if not adapter.traits.can_cancel:
             await self._tools.saver.try_save(task, Cancelled(outcome=CancelOutcome.UNSUPPORTED, place_until=held_until))
             return self._tools.next_poll(task, track, account)
-        early = self._early(track, account)
+        early = self._asker.early(track, account)
         if early > 0:
             return early
         if track.ask_first:
-            asked = await self._ask(task, track, account)
+            asked = await self._asker.ask(task, track, account)
             if isinstance(asked, float):
                 return asked
             track.ask_first = False
@@ -234,7 +195,7 @@ class Watcher:
                 # It may end meanwhile: a wish that cannot be delivered must not keep us from learning that.
                 track.troubles += 1
                 told = self._tools.leave_alone(track, outcome.retry_after)
-                asked = await self._ask(task, track, account)
+                asked = await self._asker.ask(task, track, account)
                 if isinstance(asked, float):
                     track.ask_first = True
                 else:

@@ -308,7 +308,7 @@ class ToyProvider:
 def _kind(method: str, path: str) -> str:
     if path.startswith("/files/"):
         return "download"
-    if path == "/jobs":
+    if path.partition("?")[0] == "/jobs":
         return "create" if method == "POST" else "list"
     if path in ("/upload", "/limits", "/check"):
         return path[1:]
@@ -372,9 +372,10 @@ class ToyAdapter(BaseAdapter):
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
-        One list call.
+        One list call, which names them.
         """
-        reply = yield HttpRequest(method="GET", url=f"{BASE}/jobs")
+        ids = ",".join(str(task.remote_id) for task in tasks)
+        reply = yield HttpRequest(method="GET", url=f"{BASE}/jobs?ids={ids}")
         if reply.status == 429:
             return _slow_down(reply)
         told = _read(reply)
