@@ -22,6 +22,9 @@ from vidrelay.testing.simulation.provider import API, CDN, TASK, Answer, Create,
 
 T = TypeVar("T")
 
+ALL = "?ids="
+"""Before the jobs that one call asks for."""
+
 LATEST_ARRIVAL = 90.0
 PIECE = 8 * 1024
 
@@ -192,9 +195,9 @@ class Exchange:
             self._create = self._written_down()
             self._life.sends(self._create)
         if self._kind == "poll":
-            job = self._request.url.removeprefix(f"{API}/jobs/")
-            task, now = self._request.headers[TASK], network.loop.time()
-            network.provider.polls.append(Poll(job=job, task=task, at=now, life=self._life.number))
+            jobs = self._request.url.removeprefix(f"{API}/jobs").removeprefix("/").removeprefix(ALL).split(",")
+            for job, task in zip(jobs, self._request.headers[TASK].split(","), strict=True):
+                network.provider.polls.append(Poll(job=job, task=task, at=network.loop.time(), life=self._life.number))
         network.journal.note("sent", self._kind, self._request.url, self._request.headers.get(TASK, ""))
         await self._reach("header")
         if faults.hit("net.reset_header"):
@@ -332,4 +335,4 @@ def kind_of(request: HttpRequest) -> str:
         return "limits"
     if request.method == "DELETE":
         return "cancel"
-    return "poll" if "/jobs/" in request.url else "find"
+    return "poll" if "/jobs/" in request.url or f"/jobs{ALL}" in request.url else "find"

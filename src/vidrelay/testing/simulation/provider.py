@@ -40,6 +40,7 @@ class Key:
     One customer: how many unended jobs it may have, and how a repeated create is told apart for it.
 
     `complete_list` says that the provider's list is documented as complete; that of one that forgets is not.
+    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Key:
     protection: Dedupe
     tells_limit: bool = False
     complete_list: bool = True
+    tells_all: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -385,6 +387,8 @@ class Provider:
         refused = self._refusal(creates=False)
         if refused is not None:
             return refused
+        if "ids" in query:
+            return self._poll_many(key, query["ids"][0].split(","))
         mark = query.get("mark", [None])[0]
         now = self.truth()
         jobs = [
@@ -393,6 +397,21 @@ class Provider:
             if job.key == key.name and job.listed_at <= now and mark in (None, job.mark)
         ]
         return _json({"jobs": jobs, "now": self._wall(now)})
+
+    def _poll_many(self, key: Key, ids: list[str]) -> Answer:
+        """
+        How those jobs are doing; the list lags.
+        """
+        if self.faults.hit("api.html"):
+            return Answer(status=200, body=b"<html>welcome</html>")
+        known = [self.jobs[job_id] for job_id in ids if job_id in self.jobs]
+        told = [self._told(job) for job in known if job.key == key.name and job.listed_at <= self.truth()]
+        for one in told:
+            if one["state"] in UNENDED and self.faults.hit("api.backwards"):
+                one |= {"state": "queued", "progress": 0.0}
+            if self.faults.hit("api.odd_word"):
+                one["state"] = "pondering"
+        return _json({"jobs": told})
 
     def _cancel(self, key: Key, job_id: str) -> Answer:
         refused = self._refusal(creates=False)

@@ -3,7 +3,7 @@ What the model providers speak: one small adapter for each kind of protection ag
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from vidrelay.core.ports import (
     Dedupe,
     FindOutcome,
     NotThere,
+    PollManyOutcome,
     PollOutcome,
     Prepared,
     Refused,
@@ -67,6 +68,7 @@ class PlainWords(BaseAdapter):
             can_cancel=can_cancel,
             longest_run=LONGEST_RUN,
             hosts=("api.model.test", "cdn.model.test"),
+            lists=key.tells_all,
         )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -116,20 +118,23 @@ class PlainWords(BaseAdapter):
         told = _object(reply)
         if reply.status != 200 or "state" not in told:
             return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
-        match told["state"]:
-            case "done":
-                return Ready(outputs=(RemoteFile(url=told["url"]),), times=_times(told))
-            case "failed":
-                return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
-            case "cancelled":
-                return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
-            case word:
-                return StillRunning(
-                    remote_state=STATES.get(word),
-                    progress=told.get("progress"),
-                    queue_position=told.get("position"),
-                    times=_times(told),
-                )
+        return _seen(told)
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        One call for all.
+        """
+        headers = {**self._headers(), TASK: ",".join(task.id for task in tasks)}
+        ids = ",".join(str(task.remote_id) for task in tasks)
+        reply = yield HttpRequest(method="GET", url=f"{API}/jobs?ids={ids}", headers=headers)
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        jobs = _object(reply).get("jobs")
+        if reply.status != 200 or not isinstance(jobs, list):
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        told = {job["id"]: job for job in jobs}
+        return {task.id: _seen(told[task.remote_id]) for task in tasks if task.remote_id in told}
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
@@ -294,6 +299,23 @@ def _object(reply: HttpReply) -> dict[str, Any]:
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def _seen(told: Mapping[str, Any]) -> PollOutcome:
+    match told["state"]:
+        case "done":
+            return Ready(outputs=(RemoteFile(url=told["url"]),), times=_times(told))
+        case "failed":
+            return Failed(problem=Problem(code="remote_failed", title="Failed", detail="as told"))
+        case "cancelled":
+            return Failed(problem=Problem(code="remote_cancelled", title="Cancelled", detail="as told"))
+        case word:
+            return StillRunning(
+                remote_state=STATES.get(word),
+                progress=told.get("progress"),
+                queue_position=told.get("position"),
+                times=_times(told),
+            )
 
 
 def _times(told: Mapping[str, Any]) -> RemoteTimes:

@@ -42,6 +42,9 @@ GATE = (1, 1, 2, 3, 5)
 AWAY = (800.0, 2_000.0)
 """So many virtual seconds nobody asks the relay for anything."""
 
+TELLS_ALL = 0.4
+"""So many of the accounts are asked for all their jobs by one call."""
+
 UNLISTED = frozenset({"api.forgets", "api.same_id"})
 """A provider that forgets jobs, or gives one task the id of another's, has no list that may be called complete."""
 
@@ -82,7 +85,10 @@ class World:
         clock = WorldClock(loop)
         journal = Journal(lambda: f"{loop.count} {loop.time():.6f}")
         accounts = _accounts(
-            dice.stream("accounts"), may_cancel=point is not None, complete_list=UNLISTED.isdisjoint(faults.rates)
+            dice.stream("accounts"),
+            dice.stream("lists"),
+            may_cancel=point is not None,
+            complete_list=UNLISTED.isdisjoint(faults.rates),
         )
         provider = Provider(
             keys=[account.key for account in accounts],
@@ -386,7 +392,9 @@ class World:
             life.bury()
 
 
-def _accounts(chance: random.Random, *, may_cancel: bool, complete_list: bool) -> tuple[AccountSetup, ...]:
+def _accounts(
+    chance: random.Random, lists: random.Random, *, may_cancel: bool, complete_list: bool
+) -> tuple[AccountSetup, ...]:
     kinds = chance.sample(list(Dedupe), chance.choice((1, 2, 3)))
     accounts = []
     for number, kind in enumerate(kinds, start=1):
@@ -398,6 +406,7 @@ def _accounts(chance: random.Random, *, may_cancel: bool, complete_list: bool) -
             protection=kind,
             tells_limit=chance.random() < 0.5,
             complete_list=complete_list,
+            tells_all=lists.random() < TELLS_ALL,
         )
         configured = chance.choice((None, limit, max(1, limit - 1)))
         accounts.append(AccountSetup(key=key, configured=configured, can_cancel=may_cancel or chance.random() < 0.7))
