@@ -13,7 +13,7 @@ from vidrelay.testing.toy import ToyAdapter
 
 CALLS = 18
 """So many calls of its ports does the loop make for two tasks when nothing strikes it."""
-AT_START = {"pauses", "outlived", "live", "durations", "aclose"}
+AT_START = {"pauses", "limits", "outlived", "live", "durations", "aclose"}
 """Calls before the loop runs, or after it: the start fails then, and is tried again by whoever started it."""
 
 

@@ -55,6 +55,7 @@ from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowSt
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
+from vidrelay.scheduler.limits import Limits
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.roster import Roster
@@ -66,8 +67,6 @@ from vidrelay.scheduler.waiting import either
 logger = logging.getLogger(__name__)
 
 CANCEL_WAIT_SECONDS = 5.0
-LIMITS_WAIT_SECONDS = 30.0
-"""How often it is looked whether an account still rests, which a person may have ended."""
 
 
 class Relay:
@@ -121,6 +120,7 @@ class Relay:
             held=self._held,
             caller=caller,
             copies=Copies(book, clock, caller),
+            limits=Limits(book, clock, chance, caller, self._accounts),
         )
         self._loop = Loop(
             tools=tools,
@@ -143,12 +143,14 @@ class Relay:
 
     async def load(self) -> None:
         """
-        Take up what an earlier life of the relay left: pauses and every unended task. Answers are right after this.
+        Take up what an earlier life of the relay left: pauses, limits, and every unended task. Answers are right after
+        this.
         """
         now, monotonic = self._clock.now(), self._clock.monotonic()
         for name, pause in await self._book.pauses():
             if name in self._accounts:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
+        await self._tools.limits.load()
         models = set()
         for task in await self._store.outlived():
             self._load(task)
@@ -177,10 +179,9 @@ class Relay:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep())
-                questions = [group.create_task(self._ask_limits(account)) for account in self._accounts.values()]
+                limits = group.create_task(self._tools.limits.keep_fresh(self._loop.wake))
                 await self._loop.run()
-                for question in questions:
-                    question.cancel()
+                limits.cancel()
         finally:
             self._stopped.set()
         if self._loop.unusable is not None:
@@ -214,20 +215,6 @@ class Relay:
         except Exception:
             # Whatever it was: an unswept cache costs room, not tasks.
             logger.exception("cache.sweep_failed")
-
-    async def _ask_limits(self, account: Account) -> None:
-        if account.plan.window.limits is not None:
-            return
-        while (rest := account.held(creates=False, monotonic=self._clock.monotonic())) > 0:
-            await self._clock.sleep(min(rest, LIMITS_WAIT_SECONDS))
-        try:
-            account.told(await self._tools.caller.converse(account, account.plan.adapter.limits()))
-        except TransportError as trouble:
-            logger.warning("limits.unknown account=%s why=%s", account.name, trouble.message)
-        except Exception:
-            # A bug in an adapter, or an answer that breaks it: one place at a time is always right.
-            logger.exception("limits.failed account=%s", account.name)
-        self._loop.wake()
 
     # Submitting
 

@@ -179,6 +179,7 @@ class Submitter:
         """
         others = len(self._tools.roster.holding((task.account, task.window)) - {task.id})
         account.lower(task.window, others, self._tools.clock.monotonic())
+        self._tools.limits.doubt(account)
 
     async def _lose(self, task: Task, track: Track, account: Account, detail: str) -> Delay:
         traits = account.plan.adapter.traits

@@ -17,6 +17,7 @@ from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
+from vidrelay.scheduler.limits import Limits
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.track import Track
@@ -49,6 +50,7 @@ class Tools:
     held: HeldPlaces
     caller: Caller
     copies: Copies
+    limits: Limits
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """

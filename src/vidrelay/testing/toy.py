@@ -142,6 +142,7 @@ class ToyProvider:
         self.tells_eta = False
         self.download_seconds = 0.0
         self.upload_seconds = 0.0
+        self.limits_seconds = 0.0
         self.copies: dict[str, str] = {}
         self.uploads: list[str] = []
         self.unlisted: set[str] = set()
@@ -193,6 +194,8 @@ class ToyProvider:
                 await self.clock.sleep(self.create_seconds)
         if kind == "download" and self.download_seconds:
             await self.clock.sleep(self.download_seconds)
+        if kind == "limits" and self.limits_seconds:
+            await self.clock.sleep(self.limits_seconds)
         if kind == "upload":
             self.uploads.append(_whole_body(request).decode())
             if self.upload_seconds:
