@@ -183,6 +183,7 @@ async def assembled(
                     window=account.window,
                     prices=account.prices,
                     drop_idle=drop_idle,
+                    key_from=account.key.told if account.key is not None else None,
                 )
             )
         relay = Relay(

@@ -685,6 +685,33 @@ def test_doctor_sees_the_running_relay(shell: Shell) -> None:
     assert "running at http://127.0.0.1:" in found.stderr
 
 
+# Accounts
+
+
+def test_accounts_tell_where_keys_were_found_and_try_them(shell: Shell) -> None:
+    """
+    `--check` says of each key whether its provider takes it, exits with 1 where one is refused, and makes no task.
+    """
+    url = first_line(shell.start("simulate", "--dialect", "vidu", "--key", "right-key-1")).split()[-1]
+    shell.env |= {"RIGHT": "right-key-1", "WRONG": "wrong-key-1"}
+    account = f'provider = "vidu"\nbase_url = "{url}/ent/v2"\n'
+    shell.configure(f'[accounts.good]\n{account}key_env = "RIGHT"\n[accounts.bad]\n{account}key_env = "WRONG"\n')
+    shown = shell.run("accounts")
+    assert shown.returncode == 0
+    assert "the environment variable RIGHT" in shown.stderr
+    found = shell.run("accounts", "--check", "--json")
+    checks = {one["account"]: one for one in json.loads(found.stdout)["checks"]}
+    assert found.returncode == 1
+    assert (checks["good"]["ok"], checks["bad"]["ok"], checks["preview"]["ok"]) == (True, False, None)
+    assert "credits left" in checks["good"]["detail"]
+    told = shell.run("accounts", "--check", "--resume", "good")
+    assert told.returncode == 0
+    assert "yes" in told.stderr
+    assert "bad" not in told.stderr
+    assert not any(key in told.stderr + found.stdout + shown.stderr for key in ("right-key-1", "wrong-key-1"))
+    assert json.loads(shell.run("tasks", "--json").stdout)["tasks"] == []
+
+
 # The cache
 
 

@@ -44,7 +44,7 @@ from vidrelay.core.task import (
     State,
     Task,
 )
-from vidrelay.scheduler.face import AccountStatus, Announcement, Spread, Stats, WindowStatus
+from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, Spread, Stats, WindowStatus
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 LOST = Lost(
@@ -70,6 +70,7 @@ class FakeRelay:
         self.changed = asyncio.Event()
         self.waiting = asyncio.Event()
         self.paused = True
+        self.key_is_taken: bool | None = True
         self.queue_length = 100
 
     # What tests do
@@ -221,13 +222,22 @@ class FakeRelay:
     def accounts(self) -> list[AccountStatus]:
         pause = Pause(scope=Scope.CREATES, reason="balance", detail="top it up", until=NOW) if self.paused else None
         windows = (WindowStatus(name="*", limit=2, source="configured", running=1, queued=3),)
-        return [AccountStatus(name="main", provider="openai", windows=windows, pause=pause, is_default=True)]
+        return [
+            AccountStatus(
+                name="main", provider="openai", windows=windows, pause=pause, is_default=True, key_from="the file key"
+            )
+        ]
 
     async def resume(self, name: str) -> AccountStatus:
         if name != "main":
             raise UnknownAccount(f"no account is named {name!r}")
         self.paused = False
         return self.accounts()[0]
+
+    async def check(self, name: str) -> AccountCheck:
+        if name != "main":
+            raise UnknownAccount(f"no account is named {name!r}")
+        return AccountCheck(account=name, ok=self.key_is_taken, detail="7 credits left")
 
     async def stats(self) -> Stats:
         return Stats(

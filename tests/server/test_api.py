@@ -408,6 +408,26 @@ async def test_accounts_tell_their_windows_and_why_they_rest(served):
     assert (account["until"], account["quota"]) == ("2026-11-30T12:00:00.123Z", None)
 
 
+async def test_an_account_tells_where_its_key_was_found(served):
+    """
+    The place, in words; the key is nowhere.
+    """
+    account = (await served.client.get("/accounts")).json()["accounts"][0]
+    assert account["keyFrom"] == "the file key"
+
+
+@pytest.mark.parametrize("ok", [True, False, None])
+async def test_a_check_of_an_account_says_whether_its_key_is_taken(served, ok):
+    """
+    Yes, no, or not known; an account that is not there is a path to nothing.
+    """
+    served.relay.key_is_taken = ok
+    answer = await served.client.post("/accounts/main/check")
+    assert (answer.status_code, answer.json()) == (200, {"account": "main", "ok": ok, "detail": "7 credits left"})
+    unknown = await served.client.post("/accounts/x/check")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "unknown_account")
+
+
 async def test_resuming_an_account_lifts_its_pause(served):
     """
     After a resume the account is told as not paused.

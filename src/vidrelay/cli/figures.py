@@ -2,6 +2,7 @@
 `stats` and `accounts`: what the relay has done, and how each account stands.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from vidrelay.cli.tasks import AsJson, finish
 from vidrelay.cli.terminal import Exit, Where, bulk, out_json, say, shown, span, table
 from vidrelay.core.wire import SEGMENTS
 
+TAKEN = {True: "yes", False: "no", None: "not known"}
 _BAR_WIDTH = 36
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -86,12 +88,13 @@ def bar(share: float, width: int) -> str:
 def accounts(
     context: typer.Context,
     resume: Annotated[str | None, typer.Option(help="Lift this account's pause.", metavar="ACCOUNT")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Try each account's key without paying.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """
-    Show each account's windows and pauses.
+    Show each account's windows and pauses, and where its key was found.
     """
-    finish(_accounts(context.obj, resume, as_json))
+    finish(_checks(context.obj, resume, as_json) if check else _accounts(context.obj, resume, as_json))
 
 
 async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
@@ -115,10 +118,29 @@ async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
                     str(window.get("source", "")),
                     str(window.get("queued", 0)),
                     _pause(account) if number == 0 else "",
+                    shown(str(account.get("keyFrom") or "none")) if number == 0 else "",
                 )
             )
-    table(("account", "provider", "window", "taken", "limit from", "in line", "pause"), rows)
+    table(("account", "provider", "window", "taken", "limit from", "in line", "pause", "key from"), rows)
     return Exit.DONE
+
+
+async def _checks(where: Where, resume: str | None, as_json: bool) -> Exit:
+    from vidrelay.client.calls import open_client
+
+    async with open_client(where.state_dir, config=where.config) as client:
+        accounts = [await client.resume(resume)] if resume else await client.accounts()
+        # Providers have nothing to do with each other, and one that hangs should not hold up the rest.
+        found = await asyncio.gather(*(client.check(str(account.get("name", ""))) for account in accounts))
+    if as_json:
+        out_json({"checks": found})
+    else:
+        rows = []
+        for account, one in zip(accounts, found, strict=True):
+            key = shown(str(account.get("keyFrom") or "none"))
+            rows.append((_name(account), key, TAKEN[one.get("ok")], shown(str(one.get("detail", "")))))
+        table(("account", "key from", "taken", "what the provider says"), rows)
+    return Exit.FAILED if any(one.get("ok") is False for one in found) else Exit.DONE
 
 
 def _name(account: Mapping[str, Any]) -> str:

@@ -139,6 +139,12 @@ class BlockingClient:
         """
         return self._runner.run(self._client.resume(account))
 
+    def check(self, account: str) -> Mapping[str, Any]:
+        """
+        See `Client.check`.
+        """
+        return self._runner.run(self._client.check(account))
+
     def stats(self) -> Mapping[str, Any]:
         """
         See `Client.stats`.

@@ -30,6 +30,7 @@ CALL_SECONDS = 60.0
 WAIT_SECONDS = 50
 SILENCE_SECONDS = 60.0
 CACHE_SECONDS = 600.0
+CHECK_SECONDS = 120.0
 _TRIES = 4
 _STARTS = 2
 _LEAVING = "shutting_down"
@@ -330,6 +331,15 @@ class Client:
             UnknownAccount: There is none of that name.
         """
         return _object(await self._json("POST", f"/accounts/{_segment(account)}/resume"))
+
+    async def check(self, account: str) -> Mapping[str, Any]:
+        """
+        Whether an account's provider takes its key, found out without paying: `ok` is None where that cannot be told.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        return _object(await self._json("POST", f"/accounts/{_segment(account)}/check", timeout=CHECK_SECONDS))
 
     async def stats(self) -> Mapping[str, Any]:
         """

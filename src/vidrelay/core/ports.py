@@ -884,7 +884,8 @@ class Pricing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPlan:
     """
-    One account as the scheduler knows it. `drop_idle` closes its transport's connections that no call uses.
+    One account as the scheduler knows it. `drop_idle` closes its transport's connections that no call uses; `key_from`
+    says in words where its key was found, None where it has none.
     """
 
     name: str
@@ -895,3 +896,4 @@ class AccountPlan:
     window: WindowSetting = WindowSetting()
     prices: Mapping[str, Pricing] = field(default_factory=dict)
     drop_idle: Callable[[], Awaitable[None]] | None = None
+    key_from: str | None = None

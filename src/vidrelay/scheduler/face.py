@@ -54,7 +54,8 @@ class WindowStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatus:
     """
-    How an account stands; `pause` None: it is at work. `is_default`: requests that name no account go there.
+    How an account stands; `pause` None: it is at work. `is_default`: requests that name no account go there. `key_from`
+    says where its key was found.
     """
 
     name: str
@@ -62,6 +63,18 @@ class AccountStatus:
     windows: tuple[WindowStatus, ...]
     pause: Pause | None = None
     is_default: bool = False
+    key_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountCheck:
+    """
+    Whether an account's provider takes its key; `ok` None: that could not be found out, and `detail` says why.
+    """
+
+    account: str
+    ok: bool | None
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +229,15 @@ class RelayFace(Protocol):
     async def resume(self, name: str) -> AccountStatus:
         """
         Lift an account's pause.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        ...
+
+    async def check(self, name: str) -> AccountCheck:
+        """
+        Find out whether an account's key is taken, without paying; it makes no task.
 
         Raises:
             UnknownAccount: There is none of that name.

@@ -49,9 +49,10 @@ from vidrelay.core.task import (
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter, Sender
 from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.checking import check
 from vidrelay.scheduler.converse import Caller, Sending
 from vidrelay.scheduler.copies import Copies
-from vidrelay.scheduler.face import AccountStatus, Announcement, Stats, WindowStatus
+from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
@@ -471,9 +472,7 @@ class Relay:
         Raises:
             UnknownAccount: There is none of that name.
         """
-        account = self._accounts.get(name)
-        if account is None:
-            raise UnknownAccount(f"no account is named {name!r}")
+        account = self._named(name)
         account.lift()
         for scope in Scope:
             await self._book.set_pause(name, scope, None)
@@ -484,6 +483,21 @@ class Relay:
                 self._loop.wake(task_id)
         self._loop.wake()
         return self._status(account)
+
+    async def check(self, name: str) -> AccountCheck:
+        """
+        Find out whether an account's key is taken, without paying; it makes no task.
+
+        Raises:
+            UnknownAccount: There is none of that name.
+        """
+        return await check(self._named(name), self._tools)
+
+    def _named(self, name: str) -> Account:
+        account = self._accounts.get(name)
+        if account is None:
+            raise UnknownAccount(f"no account is named {name!r}")
+        return account
 
     def _status(self, account: Account) -> AccountStatus:
         windows = []
@@ -505,6 +519,7 @@ class Relay:
             windows=tuple(windows),
             pause=account.pause(now=self._clock.now(), monotonic=self._clock.monotonic()),
             is_default=account.name == self._policy.default_account,
+            key_from=account.plan.key_from,
         )
 
     async def stats(self) -> Stats:

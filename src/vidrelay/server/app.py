@@ -107,6 +107,7 @@ def routes(
         Endpoint(method="POST", path="/assets", handler=tasks.add_asset, body=Body.BYTES),
         Endpoint(method="GET", path="/accounts", handler=status.accounts),
         Endpoint(method="POST", path="/accounts/{name}/resume", handler=status.resume, body=Body.OPTIONAL_JSON),
+        Endpoint(method="POST", path="/accounts/{name}/check", handler=status.check, body=Body.OPTIONAL_JSON),
         Endpoint(method="GET", path="/cache", handler=cache.show),
         Endpoint(method="POST", path="/cache/verify", handler=cache.verify, body=Body.OPTIONAL_JSON),
         Endpoint(method="POST", path="/cache/clear", handler=cache.clear, body=Body.OPTIONAL_JSON),

@@ -140,6 +140,14 @@ CALLS: dict[tuple[str, str], _Told] = {
         problems=(400, 404, 413, 415, 422, 503, 507),
         parameters=(_ACCOUNT_NAME,),
     ),
+    ("POST", "/accounts/{name}/check"): _Told(
+        says="Find out whether an account's provider takes its key, without paying.",
+        takes="Nothing",
+        takes_optional=True,
+        answers={200: "Check"},
+        problems=(400, 404, 413, 415, 422),
+        parameters=(_ACCOUNT_NAME,),
+    ),
     ("GET", "/cache"): _Told(
         says="The results that are kept, those used longest ago first.", answers={200: "Cache"}, problems=(503,)
     ),

@@ -61,6 +61,17 @@ class StatusCalls:
             # In a request an unknown account is a wrong field; in a path it is a path to nothing.
             return problem_answer(exc, status=404)
 
+    async def check(self, call: Call) -> ASGIApp:
+        """
+        Whether an account's provider takes its key.
+        """
+        no_fields(call.body)
+        try:
+            found = await self._relay.check(call.params["name"])
+        except UnknownAccount as exc:
+            return problem_answer(exc, status=404)
+        return json_answer({"account": found.account, "ok": found.ok, "detail": found.detail})
+
     async def stats(self, call: Call) -> ASGIApp:
         """
         The lifetime counters and what comes of them.
@@ -131,6 +142,7 @@ def account_json(account: AccountStatus) -> dict[str, Any]:
         "name": account.name,
         "provider": account.provider,
         "isDefault": account.is_default,
+        "keyFrom": account.key_from,
         "windows": [
             {
                 "name": window.name,
