@@ -325,14 +325,14 @@ class Exchange:
 
 def kind_of(request: HttpRequest) -> str:
     """
-    `create`, `poll`, `find`, `cancel`, `limits` or `file`.
+    `create`, `poll`, `find`, `cancel`, `limits`, `upload` or `file`.
     """
     if request.creates:
         return "create"
     if request.url.startswith(CDN):
         return "file"
-    if request.url.endswith("/limits"):
-        return "limits"
+    if request.url.endswith(("/limits", "/uploads")):
+        return "upload" if request.method == "POST" else "limits"
     if request.method == "DELETE":
         return "cancel"
     return "poll" if "/jobs/" in request.url or f"/jobs{ALL}" in request.url else "find"

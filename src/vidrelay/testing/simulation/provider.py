@@ -26,6 +26,9 @@ TASK = "x-sim-task"
 LONGEST_JOB = 480.0
 """A job that has not ended by then, in seconds, is given up by the provider (one that stalls is not)."""
 
+UPLOAD_SECONDS = 1200.0
+"""How long an uploaded picture can be named."""
+
 LONGEST_LAG = 240.0
 """No list lags longer than this, in seconds, which the adapters may build upon."""
 
@@ -40,7 +43,8 @@ class Key:
     One customer: how many unended jobs it may have, and how a repeated create is told apart for it.
 
     `complete_list` says that the provider's list is documented as complete; that of one that forgets is not.
-    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up.
+    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up. `uploads`: pictures are
+    uploaded before a create names them.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Key:
     tells_limit: bool = False
     complete_list: bool = True
     tells_all: bool = False
+    uploads: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,6 +156,9 @@ class Provider:
         self.strange: list[str] = []
         self.serving: dict[str, bytes] = {}
         self._answers: dict[tuple[str, str], str] = {}
+        self._uploads: dict[str, tuple[str, str, float]] = {}
+        self._uploaded = 0
+        self._misnamed: set[tuple[str, int, int, str]] = set()
         self._count = 0
         self.run_range = chance.choice(((1.0, 8.0), (5.0, 40.0), (20.0, 240.0)))
         self.lag = chance.choice((0.0, 0.0, 5.0, 60.0, LONGEST_LAG))
@@ -213,6 +221,7 @@ class Provider:
                 job.state, job.ended_at = "lost", self.truth()
         self.forgotten.update(self.jobs)
         self.jobs.clear()
+        self._uploads.clear()
         self.journal.note("provider.forgot")
 
     def hurry(self) -> None:
@@ -271,6 +280,8 @@ class Provider:
             answer = self._create(request, key, create)
             create.status = answer.status
             return answer
+        if parts.path == "/uploads":
+            return self._upload(request, key)
         if parts.path == "/limits":
             return _json({"limits": {"*": key.limit}} if key.tells_limit else {})
         if parts.path == "/jobs":
@@ -292,6 +303,8 @@ class Provider:
                 return _error(409, "duplicate")
             create.told = known
             return _json({"id": known, "state": "queued"})
+        if not self._knows_picture(key, create):
+            return _error(422, "no such upload")
         if len(self.unended(key.name)) >= key.limit or self.faults.hit("api.full"):
             return _error(429, "too many running")
         run, stalls = self.chance.uniform(*self.run_range), self.faults.hit("api.job_stalls")
@@ -302,6 +315,37 @@ class Provider:
         create.job = job.id
         self._answers[key.name, create.mark] = job.id
         return self._made(job, create)
+
+    def _upload(self, request: HttpRequest, key: Key) -> Answer:
+        refused = self._refusal(creates=False)
+        if refused is not None:
+            return refused
+        if self.faults.hit("api.html"):
+            return Answer(status=200, body=b"<html>welcome</html>")
+        self._uploaded += 1
+        reference = f"upload-{self._uploaded}"
+        asset = request.body.decode() if isinstance(request.body, bytes) else ""
+        self._uploads[reference] = key.name, asset, self.truth()
+        return _json({"reference": reference})
+
+    def _knows_picture(self, key: Key, create: Create) -> bool:
+        """
+        Whether a create names no picture, or one that was uploaded for it and is still there.
+        """
+        picture = create.body.get("picture")
+        if picture is None:
+            return True
+        reference = picture.pop("$copy", "")
+        name, asset, made_at = self._uploads.get(reference, ("", "", 0.0))
+        if (name, asset) == (key.name, picture["$asset"]) and self.truth() < made_at + UPLOAD_SECONDS:
+            return True
+        if name and (name, asset) != (key.name, picture["$asset"]):
+            self.strange.append(f"{create.task} named {reference}, which is another's")
+        named = create.task, create.life, create.attempt, reference
+        if not reference or named in self._misnamed:
+            self.strange.append(f"{create.task} named {reference!r} again, which is not there")
+        self._misnamed.add(named)
+        return False
 
     def _made(self, job: Job, create: Create) -> Answer:
         """

@@ -13,6 +13,7 @@ from vidrelay.core.pace import retry_after
 from vidrelay.core.ports import (
     CancelResult,
     Conversation,
+    Copied,
     Dedupe,
     FindOutcome,
     NotThere,
@@ -27,6 +28,7 @@ from vidrelay.core.ports import (
     Trouble,
     Undecided,
     Unknown,
+    UploadOutcome,
 )
 from vidrelay.core.task import (
     Asset,
@@ -41,7 +43,7 @@ from vidrelay.core.task import (
 )
 from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.testing.clock import START
-from vidrelay.testing.simulation.provider import API, TASK, Key
+from vidrelay.testing.simulation.provider import API, TASK, UPLOAD_SECONDS, Key
 
 LONGEST_RUN = timedelta(minutes=10)
 SLACK = timedelta(seconds=120)
@@ -69,6 +71,7 @@ class PlainWords(BaseAdapter):
             longest_run=LONGEST_RUN,
             hosts=("api.model.test", "cdn.model.test"),
             lists=key.tells_all,
+            copies=timedelta(seconds=UPLOAD_SECONDS) if key.uploads else None,
         )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -78,6 +81,8 @@ class PlainWords(BaseAdapter):
         parameters: dict[str, Any] = {"prompt": request.prompt, "duration": request.duration or 5, **request.extra}
         if request.seed is not None:
             parameters["seed"] = request.seed
+        if self._key.uploads and request.duration == 8:
+            parameters["picture"] = {"$asset": f"sha256:{len(request.prompt) % 3}", "mediaType": "image/png"}
         return Prepared(model=request.model_version or "model-a", parameters=parameters, seconds=5.0)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
@@ -91,7 +96,9 @@ class PlainWords(BaseAdapter):
         if refused is not None:
             return refused
         if reply.status == 422:
-            return Failed(problem=Problem(code="refused", title="Refused", detail="not this prompt"))
+            return Failed(
+                problem=Problem(code="rejected", title="Rejected", detail="not this prompt, or no such picture")
+            )
         told = _object(reply)
         if reply.status == 409 and told.get("error") == "duplicate":
             return (yield from self._duplicate(task))
@@ -135,6 +142,20 @@ class PlainWords(BaseAdapter):
             return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
         told = {job["id"]: job for job in jobs}
         return {task.id: _seen(told[task.remote_id]) for task in tasks if task.remote_id in told}
+
+    def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
+        """
+        One call, with the picture's name for its bytes.
+        """
+        body = picture["$asset"].encode()
+        reply = yield HttpRequest(method="POST", url=f"{API}/uploads", headers=self._headers(), body=body)
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        reference = _object(reply).get("reference")
+        if reply.status != 200 or not isinstance(reference, str):
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        return Copied(reference=reference)
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """

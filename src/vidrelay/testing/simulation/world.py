@@ -45,6 +45,9 @@ AWAY = (800.0, 2_000.0)
 TELLS_ALL = 0.4
 """So many of the accounts are asked for all their jobs by one call."""
 
+UPLOADS = 0.4
+"""So many want pictures uploaded before a create names them."""
+
 UNLISTED = frozenset({"api.forgets", "api.same_id"})
 """A provider that forgets jobs, or gives one task the id of another's, has no list that may be called complete."""
 
@@ -407,6 +410,7 @@ def _accounts(
             tells_limit=chance.random() < 0.5,
             complete_list=complete_list,
             tells_all=lists.random() < TELLS_ALL,
+            uploads=lists.random() < UPLOADS,
         )
         configured = chance.choice((None, limit, max(1, limit - 1)))
         accounts.append(AccountSetup(key=key, configured=configured, can_cancel=may_cancel or chance.random() < 0.7))
