@@ -192,6 +192,33 @@ async def test_a_create_with_a_new_copy_that_is_refused_is_not_sent_again(bench)
     assert len(bench.provider.creates) == 1
 
 
+async def test_many_requests_that_are_wrong_in_the_same_way_are_no_uploads(bench):
+    """Once a new copy was refused too, the next refusals are not put down to it; after a while they may be."""
+    async with bench.running():
+        await submit(bench)
+        bench.provider.arm("create", *[422] * 6)
+        for number in range(5):
+            await submit(bench, f"wrong {number}")
+        assert (len(bench.provider.uploads), len(bench.provider.creates)) == (2, 7)
+        bench.provider.copies.clear()
+        await bench.clock.advance(601)
+        task = await submit(bench, "a fox")
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.uploads) == 3
+
+
+async def test_a_copy_that_the_database_cannot_forget_is_not_used_again(bench):
+    """It stays in the file for now, and out of every create."""
+    bench.wrap = lambda port: Clinging(port) if hasattr(port, "keep_copy") else port
+    async with bench.running():
+        await submit(bench)
+    bench.provider.copies.clear()
+    async with bench.running():
+        task = await submit(bench, "a fox")
+        await bench.until(task.id, State.DONE)
+    assert named(bench) == [["copy-1"], ["copy-1"], ["copy-2"]]
+
+
 @pytest.mark.parametrize("trouble", ["unsent", "lost_before", "lost_after", "html", 500, 429])
 async def test_trouble_with_an_upload_is_never_uncertain(bench, trouble):
     """Nothing paid was sent, so the task waits in line and is tried again."""
@@ -243,9 +270,9 @@ async def test_a_relay_that_is_ended_during_an_upload_leaves_its_task_in_line(be
     assert len(bench.provider.creates) == 1
 
 
-class Forgetful:
+class Clinging:
     """
-    A database that can neither keep nor tell copies just now.
+    A database that cannot forget copies just now.
     """
 
     def __init__(self, port):
@@ -257,10 +284,17 @@ class Forgetful:
     def __setattr__(self, name, value):
         setattr(self._port, name, value)
 
-    async def keep_copy(self, copy):
+    async def drop_copy(self, copy):
         raise StoreError("busy")
 
-    drop_copy = keep_copy
+
+class Forgetful(Clinging):
+    """
+    A database that can neither keep nor tell copies just now.
+    """
+
+    async def keep_copy(self, copy):
+        raise StoreError("busy")
 
     async def copy(self, account, asset_id):
         raise StoreError("busy")

@@ -26,15 +26,20 @@ MARGIN = 0.1
 """The last share of a copy's life in which it is not used: the provider may fetch it later than the create comes."""
 
 
+CLEARED_SECONDS = 600.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
     """
-    A copy as this life knows it: it was `age` old, in seconds, at the monotonic second `seen_at`.
+    A copy as this life knows it: it was `age` old, in seconds, at the monotonic second `seen_at`, and no refused create
+    is put down to it until `cleared_until`.
     """
 
     copy: RemoteCopy
     age: float
     seen_at: float
+    cleared_until: float = float("-inf")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,16 +49,18 @@ class _Upload:
     """
 
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    outcome: Copied | Failed | Refused | None = None
+    outcome: RemoteCopy | Failed | Refused | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """
-    The task as the adapter is to send it, and those of its copies that an earlier create has used, or may have.
+    The task as the adapter is to send it, with `copies`; `reused` are those of them that may be what a provider refuses
+    the create for.
     """
 
     task: Task
+    copies: tuple[RemoteCopy, ...] = ()
     reused: tuple[RemoteCopy, ...] = ()
 
 
@@ -68,6 +75,7 @@ class Copies:
         self._caller = caller
         self._known: dict[tuple[str, str], _Known] = {}
         self._uploads: dict[tuple[str, str], _Upload] = {}
+        self._dropped: set[tuple[str, str]] = set()
 
     async def ready(self, task: Task, account: Account) -> Ready | Failed | Refused:
         """
@@ -75,21 +83,33 @@ class Copies:
         cannot be had now. Nothing that costs is sent, and the task itself stays as it is.
         """
         pictures = {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
-        references: dict[str, str] = {}
-        reused = []
+        copies, reused = {}, []
         for asset_id, picture in pictures.items():
-            kept = await self._kept(account, asset_id)
-            if kept is not None:
-                references[asset_id] = kept.reference
-                reused.append(kept)
+            known = await self._kept(account, asset_id)
+            if known is None:
+                outcome = await self._uploaded(account, asset_id, picture)
+                if not isinstance(outcome, RemoteCopy):
+                    return outcome
+                copies[asset_id] = outcome
                 continue
-            outcome = await self._uploaded(account, asset_id, picture)
-            if not isinstance(outcome, Copied):
-                return outcome
-            references[asset_id] = outcome.reference
-        if not references:
-            return Ready(task=task)
-        return Ready(task=replace(task, parameters=_named(task.parameters, references)), reused=tuple(reused))
+            copies[asset_id] = known.copy
+            if known.cleared_until <= self._clock.monotonic():
+                reused.append(known.copy)
+        if copies:
+            references = {asset_id: copy.reference for asset_id, copy in copies.items()}
+            task = replace(task, parameters=_named(task.parameters, references))
+        return Ready(task=task, copies=tuple(copies.values()), reused=tuple(reused))
+
+    def clear(self, copies: tuple[RemoteCopy, ...]) -> None:
+        """
+        A create was refused that named new copies, so it was not their fault; for a while no other refusal is put down
+        to them. Many requests that are wrong in the same way would be as many uploads.
+        """
+        for copy in copies:
+            known = self._known.get((copy.account, copy.asset))
+            if known is not None and known.copy.reference == copy.reference:
+                until = self._clock.monotonic() + CLEARED_SECONDS
+                self._known[copy.account, copy.asset] = replace(known, cleared_until=until)
 
     async def drop(self, copies: tuple[RemoteCopy, ...]) -> None:
         """
@@ -99,6 +119,8 @@ class Copies:
             known = self._known.get((copy.account, copy.asset))
             if known is not None and known.copy.reference == copy.reference:
                 del self._known[copy.account, copy.asset]
+            # Also where the database cannot forget it now, or has just told another task of it.
+            self._dropped.add((copy.account, copy.reference))
             try:
                 await self._book.drop_copy(copy)
             except (DiskFull, StoreError) as problem:
@@ -106,7 +128,7 @@ class Copies:
                     raise
                 logger.warning("copy.not_dropped account=%s why=%s", copy.account, problem.code)
 
-    async def _kept(self, account: Account, asset_id: str) -> RemoteCopy | None:
+    async def _kept(self, account: Account, asset_id: str) -> _Known | None:
         """
         The copy that can be used.
         """
@@ -115,11 +137,11 @@ class Copies:
         if known is None:
             stored = await self._stored(key)
             age = -1.0 if stored is None else (self._clock.now() - stored.made_at).total_seconds()
-            if stored is None or age < 0:
+            if stored is None or age < 0 or (account.name, stored.reference) in self._dropped:
                 return None
             # Another task may have uploaded it anew while the database was read.
             known = self._known.setdefault(key, _Known(copy=stored, age=age, seen_at=self._clock.monotonic()))
-        return known.copy if self._age(known) < _usable_seconds(account) else None
+        return known if self._age(known) < _usable_seconds(account) else None
 
     async def _stored(self, key: tuple[str, str]) -> RemoteCopy | None:
         try:
@@ -134,7 +156,9 @@ class Copies:
         passed = known.age + self._clock.monotonic() - known.seen_at
         return max(passed, (self._clock.now() - known.copy.made_at).total_seconds())
 
-    async def _uploaded(self, account: Account, asset_id: str, picture: Mapping[str, str]) -> Copied | Failed | Refused:
+    async def _uploaded(
+        self, account: Account, asset_id: str, picture: Mapping[str, str]
+    ) -> RemoteCopy | Failed | Refused:
         """
         Upload the picture, or wait for who does.
         """
@@ -151,7 +175,9 @@ class Copies:
             del self._uploads[key]
             upload.over.set()
 
-    async def _upload(self, account: Account, asset_id: str, picture: Mapping[str, str]) -> Copied | Failed | Refused:
+    async def _upload(
+        self, account: Account, asset_id: str, picture: Mapping[str, str]
+    ) -> RemoteCopy | Failed | Refused:
         outcome: UploadOutcome
         made_at, seen_at = self._clock.now(), self._clock.monotonic()
         try:
@@ -168,7 +194,7 @@ class Copies:
                 # Its life may have begun when the call did.
                 self._known[account.name, asset_id] = _Known(copy=copy, age=0.0, seen_at=seen_at)
                 await self._keep(copy)
-                return outcome
+                return copy
             case Trouble():
                 detail = f"a picture could not be uploaded: {outcome.detail}"
                 return Refused(

@@ -75,8 +75,8 @@ class Submitter:
         ready = await self._ready(task, account)
         if not isinstance(ready, Ready):
             return ready
-        outcome = await self._sent(ready.task, account, sending)
-        if not (ready.reused and isinstance(outcome, Failed) and _is_refused(outcome)):
+        outcome = await self._sent(ready, account, sending)
+        if not (ready.reused and _is_refused(outcome)):
             return outcome
         logger.info("submit.copies_refused task=%s copies=%d", task.id, len(ready.reused))
         sending.create_begun = False
@@ -85,7 +85,7 @@ class Submitter:
         if not isinstance(ready, Ready):
             return ready
         self._tools.store.count(createAttempts=1, retries=1)
-        return await self._sent(ready.task, account, sending)
+        return await self._sent(ready, account, sending)
 
     async def _ready(self, task: Task, account: Account) -> Ready | Failed | Refused | Deferred:
         """
@@ -100,10 +100,13 @@ class Submitter:
             return Deferred(detail="it was cancelled before the create call was sent")
         return ready
 
-    async def _sent(self, task: Task, account: Account, sending: Sending) -> SubmitOutcome:
-        return await self._tools.caller.converse(
-            account, account.plan.adapter.submit(task), creates=True, sending=sending
+    async def _sent(self, ready: Ready, account: Account, sending: Sending) -> SubmitOutcome:
+        outcome = await self._tools.caller.converse(
+            account, account.plan.adapter.submit(ready.task), creates=True, sending=sending
         )
+        if _is_refused(outcome) and not ready.reused:
+            self._tools.copies.clear(ready.copies)
+        return outcome
 
     def _held(self, account: Account, *, creates: bool) -> float:
         return account.held(creates=creates, monotonic=self._tools.clock.monotonic())
@@ -276,11 +279,11 @@ class Submitter:
         )
 
 
-def _is_refused(outcome: Failed) -> bool:
+def _is_refused(outcome: SubmitOutcome) -> bool:
     """
     Whether the provider refused the request itself, and made no job of it.
     """
-    return outcome.remote_id is None and outcome.problem.code == REJECTED
+    return isinstance(outcome, Failed) and outcome.remote_id is None and outcome.problem.code == REJECTED
 
 
 async def _unbroken(work: Coroutine[Any, Any, Delay]) -> Delay:
