@@ -4,11 +4,21 @@ What becomes of a call, by what the provider's answer is about.
 
 import pytest
 
-from vidrelay.core.lifecycle import Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import PollOutcome, Refused, Scope, Trouble
+from vidrelay.core.ports import NotThere, PollOutcome, Refused, Scope, Trouble, Unknown
 from vidrelay.core.task import BlockReason, CancelOutcome
-from vidrelay.providers.verdicts import NO_FILE, NOT_OURS, Meaning, Said, of_refused_cancel, of_upload, ready, said
+from vidrelay.providers.verdicts import (
+    NO_FILE,
+    NOT_OURS,
+    Meaning,
+    Said,
+    of_refused_cancel,
+    of_repeated,
+    of_upload,
+    ready,
+    said,
+)
 
 RESTS = Refused(scope=Scope.CALLS, reason=BlockReason.AUTH, detail="the key")
 
@@ -48,6 +58,16 @@ def test_a_refused_picture(meaning: Meaning, readable: bool, outcome: type) -> N
 def test_a_refused_cancel(seen: PollOutcome, outcome: object) -> None:
     """The job runs on, or has ended, or nobody knows yet."""
     assert of_refused_cancel(seen) == outcome
+
+
+def test_a_repeated_create_that_is_refused() -> None:
+    """It was carried out before, or was not, or that is not known."""
+    refusal = Unknown(detail="the refusal itself")
+    assert of_repeated(Found(remote_id="t-1"), refusal) == Accepted(remote_id="t-1")
+    assert of_repeated(NotThere(detail="none"), refusal) is refusal
+    unsure = of_repeated(NO_FILE, refusal)
+    assert isinstance(unsure, Unknown)
+    assert unsure is not refusal
 
 
 def test_a_done_job_needs_a_file() -> None:

@@ -8,9 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vidrelay.core.lifecycle import Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Scope, Trouble, Unknown
+from vidrelay.core.ports import (
+    CancelResult,
+    FindOutcome,
+    NotThere,
+    PollOutcome,
+    Refused,
+    Scope,
+    SubmitOutcome,
+    Trouble,
+    Unknown,
+)
 from vidrelay.core.task import BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, RemoteTimes
 from vidrelay.providers.replies import told, wait_of
 
@@ -125,6 +135,20 @@ def without_id(reply: HttpReply) -> Unknown:
     What becomes of a create call that seems to have gone through, whose answer has no id or one that is none.
     """
     return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
+
+
+def of_repeated(seen: FindOutcome | NotThere, refusal: SubmitOutcome) -> SubmitOutcome:
+    """
+    What becomes of a create that was sent before under the same id and now is refused as wrong, by a look-up of that id
+    (`seen`): perhaps it was carried out then.
+    """
+    match seen:
+        case Found():
+            return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state, times=seen.times)
+        case NotThere():
+            return refusal
+        case _:
+            return Unknown(detail="the provider refused it as wrong, and did not say whether it has it already")
 
 
 NOT_OURS = NotThere(detail="its id is none of this provider's")

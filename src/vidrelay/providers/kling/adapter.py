@@ -45,6 +45,7 @@ from vidrelay.providers.verdicts import (
     of_call,
     of_create,
     of_poll,
+    of_repeated,
     ready,
     without_id,
 )
@@ -104,7 +105,7 @@ class KlingAdapter(JsonAdapter):
             repeated = (
                 isinstance(outcome, Failed) and words.code_of(reply) in words.BAD_PARAMETERS and task.attempts > 1
             )
-            return (yield from self._made_before(task, outcome)) if repeated else outcome
+            return of_repeated((yield from self._looked_up(task)), outcome) if repeated else outcome
         remote_id = self.usable(text_of(data, "task_id"))
         if remote_id is None:
             return without_id(reply)
@@ -112,19 +113,6 @@ class KlingAdapter(JsonAdapter):
         if standing is Standing.FAILED:
             return self._ended(data, remote_id)
         return Accepted(remote_id=remote_id, remote_state=standing.remote_state, times=words.times_of(data))
-
-    def _made_before(self, task: Task, refusal: SubmitOutcome) -> Conversation[SubmitOutcome]:
-        """
-        What the refusal of a create that was sent before under the same id means: perhaps that it was carried out then.
-        """
-        seen = yield from self._looked_up(task)
-        match seen:
-            case Found():
-                return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state, times=seen.times)
-            case NotThere():
-                return refusal
-            case _:
-                return Unknown(detail="the provider refused it as wrong, and did not say whether it has it already")
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """

@@ -22,7 +22,6 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Undecided,
-    Unknown,
 )
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.credentials import KeyPair
@@ -35,13 +34,13 @@ from vidrelay.providers.tencent.signature import signed_headers
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
-    Said,
     Standing,
     failed,
     meaning_of,
     of_call,
     of_create,
     of_poll,
+    of_repeated,
     ready,
     without_id,
 )
@@ -105,23 +104,10 @@ class TencentAdapter(SignedAdapter):
         if response is None:
             error = words.error(reply, secret=self.secret)
             if self._names_its_jobs and error.meaning is Meaning.REJECTED and error.readable and task.attempts > 1:
-                return (yield from self._made_before(task, error))
+                return of_repeated((yield from self._looked_up(task)), of_create(error))
             return of_create(error)
         remote_id = self.usable(text_of(response, "JobId"))
         return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
-
-    def _made_before(self, task: Task, refusal: Said) -> Conversation[SubmitOutcome]:
-        """
-        What the refusal of a create that was sent before under the same id means: perhaps that it was carried out then.
-        """
-        seen = yield from self._looked_up(task)
-        match seen:
-            case Found() if not task.parameters.get(EXTERNAL_ID):
-                return Accepted(remote_id=seen.remote_id, remote_state=seen.remote_state)
-            case NotThere():
-                return of_create(refusal)
-            case _:
-                return Unknown(detail="the provider refused it as wrong, and did not say whether it has it already")
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
@@ -149,7 +135,8 @@ class TencentAdapter(SignedAdapter):
         return Undecided(detail=seen.detail) if isinstance(seen, NotThere) else seen
 
     def _looked_up(self, task: Task) -> Conversation[FindOutcome | NotThere]:
-        name = str(task.parameters.get(EXTERNAL_ID) or task.submission_key)
+        given = task.parameters.get(EXTERNAL_ID)
+        name = str(given or task.submission_key)
         for kind in self._kinds_of(task):
             reply = yield self._call(f"Describe{kind}Job", {EXTERNAL_ID: name}, asks=True)
             response = words.taken(reply)
@@ -159,7 +146,7 @@ class TencentAdapter(SignedAdapter):
                     continue
                 return outcome
             standing = words.STATES.read(text_of(response, "Status"))
-            if text_of(response, EXTERNAL_ID) not in (None, "", name) or standing is Standing.UNKNOWN:
+            if given or text_of(response, EXTERNAL_ID) not in (None, "", name) or standing is Standing.UNKNOWN:
                 return Undecided(detail="the provider answered with a job that may be another")
             return Found(remote_id=f"{BY_OURS}{name}", remote_state=standing.remote_state)
         return NotThere(detail=f"the provider knows no job of that {EXTERNAL_ID}")
