@@ -109,11 +109,11 @@ def meaning_of(code: str | None, codes: Codes) -> Meaning | None:
     return codes[max(beginnings, key=len)] if beginnings else None
 
 
-def of_create(error: Said) -> Failed | Refused | Unknown:
+def of_create(error: Said, *, trusted: bool = True) -> Failed | Refused | Unknown:
     """
-    What becomes of a create call that was answered with this error.
+    What becomes of a create call that was answered with this error; not `trusted`, it proves nothing, whatever it says.
     """
-    if not error.readable and error.meaning is not Meaning.RATE:
+    if not trusted or (not error.readable and error.meaning is not Meaning.RATE):
         return Unknown(detail=error.detail)
     match error.meaning:
         case Meaning.AUTH | Meaning.RATE:

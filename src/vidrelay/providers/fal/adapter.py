@@ -25,7 +25,6 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
     UploadOutcome,
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
@@ -97,8 +96,7 @@ class FalAdapter(JsonAdapter):
         reply = yield self.post(f"/{endpoint}", body, creates=True)
         data = answered(reply)
         if data is None:
-            error = words.error(reply, key=self.key)
-            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
+            return of_create(words.error(reply, key=self.key), trusted=reply.status < 500)
         request_id = text_of(data, "request_id")
         if request_id is None or not super().valid_id(request_id):
             return without_id(reply)

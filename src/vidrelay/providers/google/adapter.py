@@ -21,7 +21,6 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
 )
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
@@ -88,8 +87,7 @@ class GoogleAdapter(JsonAdapter):
         reply = yield self.post(path, body, creates=True)
         data = answered(reply)
         if data is None:
-            error = words.error(reply, key=self.key)
-            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
+            return of_create(words.error(reply, key=self.key), trusted=reply.status < 500)
         remote_id = self.usable(text_of(data, name))
         # An operation is told from an interaction by its name alone, later on.
         if remote_id is None or _is_veo(remote_id) != (name == "name"):

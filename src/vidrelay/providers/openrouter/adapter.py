@@ -18,7 +18,6 @@ from vidrelay.core.ports import (
     Prepared,
     SubmitOutcome,
     Traits,
-    Unknown,
 )
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -82,8 +81,7 @@ class OpenRouterAdapter(JsonAdapter):
         reply = yield self.post("/videos", filled(task.parameters, data_uri), creates=True)
         data = answered(reply)
         if data is None or ("error" in data and text_of(data, "id") is None):
-            error = words.error(reply, key=self.key)
-            return Unknown(detail=error.detail) if reply.status >= 500 else of_create(error)
+            return of_create(words.error(reply, key=self.key), trusted=reply.status < 500)
         remote_id = self.usable(text_of(data, "id"))
         if remote_id is None:
             return without_id(reply)
