@@ -79,6 +79,7 @@ class TestDashScope(AdapterContract):
             ({"model_version": "wan2.6-i2v"}, "aspectRatio"),
             ({"model_version": "wan2.6-t2v", "aspect_ratio": "21:9"}, "aspectRatio"),
             ({"model_version": "wan2.6-t2v", "references": (Reference(asset=PICTURE.id),)}, "references[0].role"),
+            ({"references": (Reference(asset=PICTURE.id),)}, "references[0].role"),
         ),
         samples=(
             Sample(

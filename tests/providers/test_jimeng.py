@@ -91,6 +91,9 @@ class TestJimeng(AdapterContract):
             # Trouble of the service's own ends a job only where it says that the job is done.
             Sample(of="poll", data=_bad(50500), outcome=Trouble, status=500),
             Sample(of="poll", data=_bad(50500, {"status": "done"}), outcome=Failed, status=500),
+            # The word counts where there is one, whatever the code beside it.
+            Sample(of="poll", data=_bad(50400, {"status": "not_found"}), outcome=NotThere, status=400),
+            Sample(of="poll", data=_bad(50400, {"status": "expired"}), outcome=Failed, status=400),
             Sample(of="poll", data=_bad(50429), outcome=Refused, status=429),
         ),
     )

@@ -54,6 +54,14 @@ class TestMiniMaxV1(AdapterContract):
             ({"duration": 7}, "duration"),
             ({"resolution": "720p"}, "resolution"),
             ({"model_version": "MiniMax-H3"}, "modelVersion"),
+            (
+                {
+                    "model_version": "T2V-01-Director",
+                    "resolution": "720P",
+                    "references": (Reference(url="https://x.example/a.png"),),
+                },
+                "references[0].role",
+            ),
         ),
         samples=(
             Sample(of="submit", data={"task_id": "176844028768320", "base_resp": FINE}, outcome=Accepted),

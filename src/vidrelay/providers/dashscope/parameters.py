@@ -88,10 +88,10 @@ def _pictures(request: Request, assets: Mapping[str, Asset], model: str, more: l
     roles: tuple[str, ...] = (FIRST, LAST, REFERENCE)
     if "kf2v" in model:
         roles = (FIRST, LAST)
+    elif model.startswith("wan") and "t2v" in model:
+        roles = ()
     elif old:
-        roles = next(
-            (one for name, one in {"t2v": (), "i2v": (FIRST,), "r2v": (REFERENCE,)}.items() if name in model), ()
-        )
+        roles = next((one for name, one in {"i2v": (FIRST,), "r2v": (REFERENCE,)}.items() if name in model), ())
     if old:
         measured(request, assets, min_edge=MIN_EDGE, who=model)
     given = pictures(request, assets, who=model, roles=roles, max_others=MAX_REFERENCES, mixed=False)

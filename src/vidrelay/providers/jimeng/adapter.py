@@ -117,6 +117,8 @@ class JimengAdapter(SignedAdapter):
             return self._seen(data)
         envelope, error = read_object(reply) or {}, words.error(reply, secret=self.secret)
         word = text_of(object_of(envelope, "data"), "status")
+        if word in (words.NOT_FOUND, words.EXPIRED):
+            return self._seen({"status": word})
         code = words.code_of(envelope)
         if code is not None and (code in words.CONTENT or words.STATES.read(word) is Standing.DONE):
             return failed(meaning_of(code, words.CODES) or Meaning.AGAIN, error.detail)

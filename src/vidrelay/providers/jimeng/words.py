@@ -47,7 +47,7 @@ PICTURE_BYTES = 4_700_000
 MAX_EDGE, MIN_EDGE, MAX_RATIO = 4096, 320, 3.0
 
 GOOD = 10000
-NOT_FOUND = "not_found"
+NOT_FOUND, EXPIRED = "not_found", "expired"
 STATES = StatusWords(
     "jimeng",
     {
@@ -55,7 +55,7 @@ STATES = StatusWords(
         "generating": Standing.WORKING,
         "processing": Standing.WORKING,
         "done": Standing.DONE,
-        "expired": Standing.EXPIRED,
+        EXPIRED: Standing.EXPIRED,
     },
 )
 

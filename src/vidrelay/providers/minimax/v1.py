@@ -39,6 +39,8 @@ from vidrelay.providers.verdicts import (
 )
 
 DEFAULT_MODEL, SUBJECT_MODEL = "MiniMax-Hailuo-2.3", "S2V-01"
+TEXT_MODELS = "T2V-"
+"""With this begin the names of the models that look at no picture."""
 MAX_PROMPT = 2000
 DURATIONS = (6, 10)
 RESOLUTIONS = {"MiniMax-Hailuo-": ("768P", "1080P", "512P"), "T2V-01": ("720P",), "I2V-01": ("720P",)}
@@ -84,7 +86,7 @@ class V1Adapter(JsonAdapter):
         if request.resolution is not None:
             known = next((taken for name, taken in RESOLUTIONS.items() if model.startswith(name)), ANY_RESOLUTION)
             body["resolution"] = one_of(request.resolution, known, field="resolution")
-        roles = (REFERENCE,) if model == SUBJECT_MODEL else (FIRST, LAST)
+        roles = (REFERENCE,) if model == SUBJECT_MODEL else () if model.startswith(TEXT_MODELS) else (FIRST, LAST)
         given = pictures(request, assets, who=model, roles=roles, max_others=1)
         if given.first is not None:
             body["first_frame_image"] = given.first

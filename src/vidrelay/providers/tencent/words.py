@@ -63,7 +63,7 @@ def taken(reply: HttpReply) -> dict[str, Any] | None:
     The response of a call that went through: its status alone does not say so, an error has the same.
     """
     response = _response(reply)
-    return None if not 200 <= reply.status < 300 or response is None or "Error" in response else response
+    return None if not 200 <= reply.status < 300 or response is None or response.get("Error") is not None else response
 
 
 def error(reply: HttpReply, *, secret: str | None) -> Said:
