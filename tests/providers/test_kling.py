@@ -13,6 +13,7 @@ from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
 from vidrelay.core.ports import NotThere, Refused, Undecided, Unknown
 from vidrelay.core.task import Asset, Reference
+from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.kling.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
@@ -344,8 +345,6 @@ async def test_the_lists_of_both_kinds_are_read():
 
 def make_with(it, key, now=None):
     """The adapter of another key, or with another clock."""
-    from vidrelay.providers.json_api import AdapterSettings
-
     return make(AdapterSettings(now=now or it.clock.now, key=key, base_url=it.adapter.base))
 
 

@@ -167,8 +167,7 @@ class FalAdapter(JsonAdapter):
         if path is None:
             return CancelTooLate()
         reply = yield self.call("PUT", f"{path}/cancel")
-        told_status = text_of(read_object(reply) or {}, "status")
-        if told_status == "ALREADY_COMPLETED":
+        if text_of(read_object(reply) or {}, "status") == words.ENDED:
             return CancelTooLate()
         if not 200 <= reply.status < 300:
             return of_call(words.error(reply, key=self.key))

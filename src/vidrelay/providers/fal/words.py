@@ -43,6 +43,9 @@ STATES = StatusWords(
     },
 )
 
+ENDED = "ALREADY_COMPLETED"
+"""How a cancel that came too late is answered."""
+
 CODES: Codes = {
     "content_policy_violation": Meaning.MODERATED,
     **dict.fromkeys(("request_timeout", "startup_timeout"), Meaning.EXPIRED),
