@@ -157,7 +157,7 @@ def test_each_dialect_has_its_own_address_and_hosts() -> None:
 
 def test_byteplus_must_be_told_the_model() -> None:
     """Its names are not Volcengine's, so none is made up."""
-    it = replace(TestArk.sheet, said="byteplus").rehearse()
+    it = replace(TestArk.sheet, account_dialect="byteplus").rehearse()
     with pytest.raises(InvalidRequest) as refusal:
         it.task()
     assert refusal.value.field == "modelVersion"

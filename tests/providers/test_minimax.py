@@ -28,7 +28,7 @@ class TestMiniMaxV1(AdapterContract):
     sheet = Sheet(
         dialect="minimax",
         make=make,
-        said="v1",
+        account_dialect="v1",
         fields={"duration": 6, "resolution": "768p", "model_version": "MiniMax-Hailuo-2.3"},
         picture={"duration": 6, "resolution": "1080P"},
         words={

@@ -145,7 +145,7 @@ async def test_the_account_of_each_dialect_speaks_with_the_simulator(dialect: st
         dialect,
         path=made.PATHS.get(dialect, ""),
         key="id:secret-of-thirty-two-letters-or-more",
-        said=spelling,
+        account_dialect=spelling,
     )
     request = asked(name)
     fields = {"model_version": request.model_version, "duration": request.duration, "extra": request.extra}

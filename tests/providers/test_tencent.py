@@ -81,7 +81,7 @@ class TestHunyuan(AdapterContract):
         dialect="tencent",
         make=make,
         key=KEY,
-        said="hunyuan",
+        account_dialect="hunyuan",
         fields={"resolution": "720p"},
         picture={},
         words=WORDS,
@@ -108,7 +108,7 @@ class TestKling(AdapterContract):
         dialect="tencent",
         make=make,
         key=KEY,
-        said="kling",
+        account_dialect="kling",
         fields={"duration": 5, "aspect_ratio": "16:9", "negative_prompt": "rain", "model_version": "v2.6"},
         picture={"duration": 10},
         words=WORDS,
@@ -164,7 +164,7 @@ async def test_a_wrong_secret_is_refused(sheet):
     it = sheet.rehearse()
     it.engine.change({"key": KEY})
     for key in (f"{ACCESS}:another", f"other:{SECRET}", None):
-        settings = AdapterSettings(now=it.clock.now, key=key, base_url=it.adapter.base, dialect=sheet.said)
+        settings = AdapterSettings(now=it.clock.now, key=key, base_url=it.adapter.base, dialect=sheet.account_dialect)
         it.adapter = make(settings)
         outcome = await it.run(it.adapter.submit(it.task(**sheet.fields)))
         assert isinstance(outcome, Refused), (key, outcome)

@@ -74,7 +74,7 @@ class Sheet:
         make: The adapter's factory.
         path: What of its base address comes after the host, as `/v1`.
         key: A key of its kind.
-        said: The account's dialect, where the provider has several.
+        account_dialect: The account's own dialect, where the provider has several.
         fields: A request with everything that it takes, in the contract's words.
         picture: The same with a first frame, but for the reference itself; None where it takes no picture.
         words: Every status word of its fact sheet.
@@ -89,7 +89,7 @@ class Sheet:
     speaks: type[Words] | None = None
     path: str = ""
     key: str = "key-canary"
-    said: str | None = None
+    account_dialect: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     picture: Mapping[str, Any] | None = None
     words: Mapping[str, Standing] = field(default_factory=dict)
@@ -103,7 +103,13 @@ class Sheet:
         Put the adapter before the pretend provider.
         """
         return rehearse(
-            self.make, self.dialect, path=self.path, key=self.key, said=self.said, speaks=self.speaks, **options
+            self.make,
+            self.dialect,
+            path=self.path,
+            key=self.key,
+            account_dialect=self.account_dialect,
+            speaks=self.speaks,
+            **options,
         )
 
 

@@ -150,7 +150,7 @@ def rehearse(
     *,
     path: str = "",
     key: str = "key-canary",
-    said: str | None = None,
+    account_dialect: str | None = None,
     speaks: type[Words] | None = None,
     **options: Any,
 ) -> Rehearsal:
@@ -162,7 +162,7 @@ def rehearse(
         dialect: The pretend provider's words (`SimulatorOptions.dialect`).
         path: What of the base address comes after the host, as `/v1`.
         key: The account's key.
-        said: The adapter's own dialect.
+        account_dialect: What the account says under `dialect`, or None.
         speaks: A vocabulary of your own, in place of a dialect's.
         options: The pretend provider's options; jobs wait 5 s and are worked on for 20 s unless told otherwise.
     """
@@ -170,7 +170,7 @@ def rehearse(
     chosen = SimulatorOptions(**{"queue_seconds": 5.0, "run_seconds": 20.0, "dialect": dialect, **options})
     engine = Engine(options=chosen, clock=clock)
     exchange = Exchange(engine=engine, words=words_of(engine, speaks), clips=Clips(seed=0))
-    settings = AdapterSettings(now=clock.now, key=key, base_url=f"http://{HOST}{path}", dialect=said)
+    settings = AdapterSettings(now=clock.now, key=key, base_url=f"http://{HOST}{path}", dialect=account_dialect)
     return Rehearsal(clock=clock, engine=engine, exchange=exchange, adapter=make(settings))
 
 
