@@ -11,15 +11,17 @@ import pytest
 from vidrelay.core.errors import InvalidRequest, OutboundRefused
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Failed, Found, Ready, StillRunning
 from vidrelay.core.ports import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
-from vidrelay.core.task import CancelOutcome, Reference
+from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.dashscope.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
 from vidrelay.testing.conversing import converse, reply
-from vidrelay.testing.rehearsal import PICTURE, Broken
+from vidrelay.testing.rehearsal import PICTURE, Broken, Rehearsal
 from vidrelay.transport.gate import Gate
 
 NEW = {"duration": 5, "resolution": "720p", "aspect_ratio": "16:9", "seed": 7, "model_version": "wan2.7-t2v"}
+SEEDLESS = {name: value for name, value in NEW.items() if name != "seed"}
+"""A task shows its prompt in the end, and never its seed."""
 SUBMITTED = "2026-11-01 10:00:00.100"
 DONE = {
     "request_id": "r-3",
@@ -107,7 +109,7 @@ class TestDashScope(AdapterContract):
     async def test_a_lost_create(self) -> None:
         """A task shows its prompt only when it has ended, so the lost one is a candidate first, and found then."""
         it = self.sheet.rehearse()
-        task = it.task(**self.sheet.fields)
+        task = it.task(**SEEDLESS)
         it.arm("create-drop-after")
         with pytest.raises(Broken):
             await it.run(it.adapter.submit(task))
@@ -125,7 +127,7 @@ class TestDashScope(AdapterContract):
     async def test_two_jobs_that_can_be_it_are_left_to_a_person(self) -> None:
         """Equal prompts of the same model and moment cannot be told apart, ended or not."""
         it = self.sheet.rehearse(window=5)
-        task = it.task(**self.sheet.fields)
+        task = it.task(**SEEDLESS)
         for _ in range(2):
             await it.submitted(task)
         for elapsed in (0.0, 60.0):
@@ -140,7 +142,17 @@ class TestDashScope(AdapterContract):
         one, other = (Reference(url=f"https://x.example/{name}.png", role="first_frame") for name in "ab")
         arrived = await it.submitted(it.task(references=(one,), model_version="wan2.7-i2v"))
         await it.clock.advance(60)
-        for task in (it.task(references=(other,), model_version="wan2.7-i2v"), arrived):
+        await self._is_left_to_a_person(it, arrived, it.task(references=(other,), model_version="wan2.7-i2v"))
+
+    async def test_seeds_are_never_shown(self) -> None:
+        """Nor which of several seeds of one prompt has arrived."""
+        it = self.sheet.rehearse()
+        arrived = await it.submitted(it.task(**{**NEW, "seed": 1}))
+        await it.clock.advance(60)
+        await self._is_left_to_a_person(it, arrived, it.task(**{**NEW, "seed": 2}))
+
+    async def _is_left_to_a_person(self, it: Rehearsal, arrived: Task, other: Task) -> None:
+        for task in (other, arrived):
             search = Search(
                 sent_at=arrived.created_at,
                 lost_at=arrived.created_at,
@@ -173,7 +185,7 @@ class TestDashScope(AdapterContract):
     async def test_a_list_that_lags(self) -> None:
         """What is not listed yet is not absent; later it is found."""
         it = self.sheet.rehearse(list_lag=60.0)
-        task = it.task(**self.sheet.fields)
+        task = it.task(**SEEDLESS)
         await it.submitted(task)
         assert (await it.find(task)).candidates == ()
         await it.clock.advance(61)
@@ -182,8 +194,8 @@ class TestDashScope(AdapterContract):
     async def test_another_prompt_is_not_it(self) -> None:
         """Same model, same moment, another prompt: nobody claims it, and absence is not claimed either."""
         it = self.sheet.rehearse()
-        await it.submitted(it.task("a steel ship", **self.sheet.fields))
-        task = it.task(**self.sheet.fields)
+        await it.submitted(it.task("a steel ship", **SEEDLESS))
+        task = it.task(**SEEDLESS)
         await it.clock.advance(60)
         found = await it.find(task, elapsed=60.0)
         assert isinstance(found, Undecided)
@@ -193,7 +205,7 @@ class TestDashScope(AdapterContract):
     async def test_only_a_handful_is_asked_for(self) -> None:
         """However many jobs there are: the list, and five of them."""
         it = self.sheet.rehearse(window=20)
-        task = it.task(**self.sheet.fields)
+        task = it.task(**SEEDLESS)
         for _ in range(9):
             await it.submitted(task)
         before = len(it.requests)
@@ -206,7 +218,7 @@ class TestDashScope(AdapterContract):
         it = self.sheet.rehearse()
         lost = datetime(2026, 11, 1, 12, tzinfo=UTC)
         search = Search(sent_at=lost, lost_at=lost, elapsed=0.0, lost_ago=0.0, owned=frozenset())
-        task = it.task(**self.sheet.fields)
+        task = it.task(**SEEDLESS)
         requests, _ = converse(it.adapter.find(task, search), reply({"data": []}))
         assert "start_time=20261101110000" in requests[0].url
         assert "end_time=20261102050000" in requests[0].url

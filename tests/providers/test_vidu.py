@@ -4,6 +4,7 @@ Vidu, held against its fact sheet and the pretend provider in its words.
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -147,6 +148,11 @@ def test_the_seconds_of_a_model_that_nobody_told_us_of():
 def test_metadata_that_is_written_into_the_clip_counts():
     """`meta_data` ends up in the file, so another one is another clip."""
     assert TestVidu.sheet.rehearse().adapter.traits.irrelevant == {"payload", "callback_url"}
+
+
+def test_an_off_peak_task_may_take_two_days():
+    """It is done within 48 hours, so one of three has not come to a stop."""
+    assert TestVidu.sheet.rehearse().adapter.traits.longest_run == timedelta(hours=48)
 
 
 async def test_a_picture_that_could_not_be_fetched_is_tried_again():

@@ -162,7 +162,8 @@ class DashScopeAdapter(JsonAdapter):
         Read the list for jobs of that model and time, and ask the likeliest for the prompt that they were made of.
 
         A task shows its prompt once it has ended, so one that runs is a candidate until then. It never shows its
-        pictures: by the prompt alone two creates lost together could be taken for one another, so a person chooses.
+        pictures nor its seed: by the prompt alone two creates lost together could be taken for one another, so a person
+        chooses.
         """
         listed: dict[str, dict[str, Any]] = {}
         when: Between | None = None
@@ -182,7 +183,9 @@ class DashScopeAdapter(JsonAdapter):
             if whole:
                 break
         given: Mapping[str, Any] = task.parameters.get("input") or {}
-        wanted, has_pictures = text_of(given, "prompt"), bool(given.keys() - {"prompt", "negative_prompt"})
+        asked: Mapping[str, Any] = task.parameters.get("parameters") or {}
+        has_more = "seed" in asked or bool(given.keys() - {"prompt", "negative_prompt"})
+        wanted = text_of(given, "prompt")
         alike: dict[str, Found] = {}
         unsure = list(listed)[MAX_FETCHES:]
         for remote_id in list(listed)[:MAX_FETCHES]:
@@ -195,7 +198,7 @@ class DashScopeAdapter(JsonAdapter):
                 continue
             if prompt is not None and wanted is not None and prompt.strip() != wanted.strip():
                 continue
-            if prompt is None or wanted is None or times.created_at is None or has_pictures:
+            if prompt is None or wanted is None or times.created_at is None or has_more:
                 unsure.append(remote_id)
             else:
                 state = words.STATES.read(text_of(output, "task_status")).remote_state

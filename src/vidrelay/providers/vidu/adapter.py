@@ -66,7 +66,7 @@ class ViduAdapter(JsonAdapter):
             dedupe=Dedupe.LIST,
             can_cancel=True,
             poll_floor=2.0,
-            longest_run=timedelta(hours=1),
+            longest_run=timedelta(hours=48),  # an off_peak task's
             hosts=words.HOSTS,
             irrelevant=frozenset({"payload", "callback_url"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
