@@ -21,7 +21,7 @@ from vidrelay.core.lifecycle import (
     Ready,
     StillRunning,
 )
-from vidrelay.core.ports import Refused, Trouble, Undecided
+from vidrelay.core.ports import Refused, Search, Trouble, Undecided
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.replicate.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -359,3 +359,27 @@ def test_a_whole_number_of_seconds_has_no_point(seconds: float, sent: str) -> No
     it = TestReplicate.sheet.rehearse()
     task = it.task(model_version=MODEL, duration=seconds)
     assert json.dumps(task.parameters["input"]["duration"]) == sent
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"created_at": None},
+        {"created_at": 1790000000},
+        {"id": 5},
+        {"input": None},
+        {"input": "a paper boat"},
+        {"model": None},
+        {"data_removed": True},
+    ],
+)
+def test_a_list_that_cannot_all_be_read_proves_no_absence(change: dict[str, Any]) -> None:
+    """The row that is not as it should be may be the lost create, which must not be paid twice."""
+    it = TestReplicate.sheet.rehearse()
+    task = it.task(model_version=MODEL)
+    row = {**STARTING, "created_at": task.created_at.isoformat(), **change}
+    search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=700.0, lost_ago=700.0, owned=frozenset())
+    for rows in ([row], [5]):
+        found = converse(it.adapter.find(task, search), reply({"results": rows, "next": None}))[1]
+        assert not isinstance(found, Absent), found
+    assert isinstance(converse(it.adapter.find(task, search), reply({"results": [], "next": None}))[1], Absent)

@@ -141,7 +141,7 @@ class ReplicateAdapter(JsonAdapter):
         Read the list: its first page shows the provider's clock, the next ones only what was made in between.
         """
         candidates = Candidates()
-        erased = False
+        unclear = False
         when, query = None, dict[str, Any]()
         for _ in range(MAX_PAGES):
             reply = yield self.get("/v1/predictions", max_reply_bytes=LIST_REPLY_BYTES, **query)
@@ -149,23 +149,29 @@ class ReplicateAdapter(JsonAdapter):
             rows = rows_of(data, "results")
             if rows is None:
                 return of_call(words.error(reply, key=self.key))
+            unclear = unclear or len(rows) < len(data["results"])
             begins = when is None
             when = when or between(search, reply)
             for row in rows:
                 remote_id = text_of(row, "id") or ""
-                if remote_id in search.owned or not self.valid_id(remote_id):
+                if remote_id in search.owned:
                     continue
-                if not when.holds(time_of(row, "created_at")):
+                made = time_of(row, "created_at")
+                if made is None or not self.valid_id(remote_id):
+                    unclear = True
                     continue
-                erased = erased or row.get("data_removed") is True or not row.get("input")
+                if not when.holds(made):
+                    continue
+                unclear = unclear or row.get("data_removed") is True or not object_of(row, "input")
                 state = words.STATES.read(text_of(row, "status")).remote_state
                 found = Found(remote_id=remote_id, remote_state=state, times=words.times(row))
                 candidates.add(found, is_alike(row, task))
             cursor = cursor_of(data)
             oldest = min((made for made in (time_of(row, "created_at") for row in rows) if made), default=None)
             if cursor is None or (oldest is not None and oldest < when.earliest):
-                gone = erased or search.lost_ago > INPUT_KEPT
-                return candidates.settled(complete_after=None if gone else search.elapsed)
+                # What cannot be read, or has been erased, may be it.
+                unclear = unclear or search.lost_ago > INPUT_KEPT
+                return candidates.settled(complete_after=None if unclear else search.elapsed)
             query = {"cursor": cursor}
             if begins:
                 query = {"created_after": when.earliest.isoformat(), "created_before": when.latest.isoformat()}

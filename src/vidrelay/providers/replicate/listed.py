@@ -29,10 +29,12 @@ def is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
     listed, sent = row.get("input"), task.parameters
     if not isinstance(listed, Mapping) or row.get("source") not in (None, "api"):
         return False
-    if any(not same(row.get(name), sent.get(name)) for name in ("model", "version")):
+    asked = [name for name in ("model", "version") if sent.get(name) is not None]
+    if any(row.get(name) is not None and not same(row.get(name), sent[name]) for name in asked):
         return False
     deployment = text_of(row, "deployment")
     if deployment is not None and deployment != sent.get("deployment"):
         return False
     alike = likeness(listed, sent.get("input") or {})
-    return None if alike and deployment is None and sent.get("deployment") else alike
+    untold = [name for name in ("model", "version", "deployment") if sent.get(name) and row.get(name) is None]
+    return None if alike and untold else alike
