@@ -12,6 +12,7 @@ from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
 from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
 from vidrelay.providers.sizes import pixel_size
+from vidrelay.providers.uniform import at_most
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _ROLES = {None, "reference", "first_frame"}
@@ -31,9 +32,7 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
             field="stylePreset",
             hint="Describe the style in the prompt, or pass the server's own parameter in extra.",
         )
-    if len(request.prompt) > _MAX_PROMPT:
-        raise InvalidRequest(f"prompt has more than {_MAX_PROMPT} characters.", field="prompt")
-    parameters: dict[str, Any] = {"prompt": request.prompt}
+    parameters: dict[str, Any] = {"prompt": at_most(request.prompt, _MAX_PROMPT)}
     if request.model_version is not None:
         parameters["model"] = request.model_version
     if request.duration is not None:
@@ -41,15 +40,12 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
     size = pixel_size(request.aspect_ratio, request.resolution)
     if size is not None:
         parameters["size"] = "{}x{}".format(*size)
-    for name, field, value in (
-        ("seed", "seed", request.seed),
-        ("negative_prompt", "negativePrompt", request.negative_prompt),
-    ):
-        if value is None:
-            continue
-        if dialect is Dialect.OPENAI:
+    more = {"seed": ("seed", request.seed), "negativePrompt": ("negative_prompt", request.negative_prompt)}
+    for field, (name, value) in more.items():
+        if value is not None and dialect is Dialect.OPENAI:
             raise InvalidRequest(f"{field} is not in the dialect openai.", field=field, hint=_OTHER_DIALECTS)
-        parameters[name] = value
+        if value is not None:
+            parameters[name] = value
     if request.references:
         parameters |= _references(request.references, assets, dialect)
     parameters |= _extra(request.extra, parameters)
