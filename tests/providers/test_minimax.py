@@ -246,6 +246,15 @@ class TestMiniMaxV2(AdapterContract):
             if seconds == 10:
                 assert result == Cancelled(outcome=CancelOutcome.UNSUPPORTED)
 
+    async def test_a_job_that_is_not_known_yet_can_be_cancelled_later(self) -> None:
+        """Right after its create it may not be known: that it is too late is not claimed, nor is a DELETE sent."""
+        it = self.sheet.rehearse()
+        task = await it.submitted(it.task(**self.sheet.fields))
+        unknown = reply({"error": {"message": "invalid task_id", "type": "x", "http_code": 400}}, status=400)
+        requests, outcome = converse(it.adapter.cancel(task), unknown)
+        assert isinstance(outcome, Trouble)
+        assert [request.method for request in requests] == ["GET"]
+
     async def test_pictures_by_their_role(self) -> None:
         """Frames and references are told apart, and exclude each other."""
         it = self.sheet.rehearse()

@@ -181,8 +181,11 @@ class V2Adapter(JsonAdapter):
                 pass
             case StillRunning():
                 return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
-            case Ready() | Failed() | NotThere():
+            case Ready() | Failed():
                 return CancelTooLate()
+            case NotThere():
+                # Right after its create that means not yet: it runs, and the wish must not be lost.
+                return Trouble(detail=seen.detail)
             case _:
                 return seen
         reply = yield self.call("DELETE", f"/v2/video_generation/{task.remote_id}")
