@@ -113,6 +113,24 @@ async def test_the_words_of_a_request():
     assert next(iter(it.engine.jobs.values())).pictures == 2
 
 
+def test_a_picture_in_extra_chooses_the_kind_too():
+    """Sent to the call for text it would be dropped, and a clip without it paid for."""
+    it = TestKling.sheet.rehearse()
+    for name in ("image", "image_tail"):
+        assert it.task(extra={name: "https://x.example/a.png"}).parameters["kind"] == "image2video"
+
+
+def test_a_model_of_pictures_is_refused_without_one():
+    """kling-v1-5 and kling-v2-1 are of image2video alone; kling-v2-1-master is another."""
+    it = TestKling.sheet.rehearse()
+    for model in ("kling-v1-5", "kling-v2-1"):
+        with pytest.raises(InvalidRequest) as refusal:
+            it.task(model_version=model)
+        assert refusal.value.field == "modelVersion"
+        it.task(model_version=model, references=(Reference(asset=PICTURE.id),))
+    it.task(model_version="kling-v2-1-master")
+
+
 def test_the_seconds_that_a_model_makes():
     """5 or 10 in the older ones, 3 to 15 in v3; a model that nobody has told us of is not held to either."""
     it = TestKling.sheet.rehearse()

@@ -202,6 +202,13 @@ def test_the_words_of_a_request_to_klings_models():
     }
 
 
+def test_a_picture_in_extra_chooses_the_kind_too():
+    """Sent to the call for text it would be dropped, and a clip without it paid for."""
+    it = TestKling.sheet.rehearse()
+    task = it.task(extra={"Image": {"Url": "https://x.example/a.png"}})
+    assert task.parameters["kind"] == "ImageToVideo"
+
+
 # Our own id -----------------------------------------------------------------------------------------------------------
 
 

@@ -150,6 +150,13 @@ def test_metadata_that_is_written_into_the_clip_counts():
     assert TestVidu.sheet.rehearse().adapter.traits.irrelevant == {"payload", "callback_url"}
 
 
+def test_pictures_in_extra_are_refused():
+    """They do not say which of the calls is meant; sent to the one for text they would be dropped."""
+    with pytest.raises(InvalidRequest) as refusal:
+        TestVidu.sheet.rehearse().task(extra={"images": ["https://x.example/a.png"]})
+    assert refusal.value.field == "extra.images"
+
+
 def test_an_off_peak_task_may_take_two_days():
     """It is done within 48 hours, so one of three has not come to a stop."""
     assert TestVidu.sheet.rehearse().adapter.traits.longest_run == timedelta(hours=48)

@@ -37,7 +37,10 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         if given:
             raise InvalidRequest("With a picture, Kling's clip has the picture's own shape.", field="aspectRatio")
         body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
-    body["kind"] = words.IMAGE if given else words.TEXT
+    has_picture = bool(given) or any(request.extra.get(name) for name in ("image", "image_tail"))
+    if not has_picture and model in words.ONLY_OF_PICTURES:
+        raise InvalidRequest(f"{model} makes clips of pictures only.", field="modelVersion")
+    body["kind"] = words.IMAGE if has_picture else words.TEXT
     return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=_told(body.get("duration")))
 
 

@@ -39,6 +39,7 @@ KINDS = (TEXT, IMAGE)
 
 DEFAULT_MODEL = "kling-v1"
 """What the provider takes where none is named."""
+ONLY_OF_PICTURES = ("kling-v1-5", "kling-v2-1")
 FIVE_OR_TEN = ("kling-v1", "kling-v2")
 """The beginnings of the names of models whose clips are 5 or 10 seconds long."""
 THREE_TO_FIFTEEN = ("kling-v3",)

@@ -5,6 +5,7 @@ A request in Vidu's words.
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, measured, pictures, together
@@ -43,6 +44,9 @@ def prepare(request: Request, assets: Mapping[str, Asset], *, max_prompt: int) -
         last_alone=False,
         mixed=False,
     )
+    if request.extra.get("images"):
+        told = "Vidu has a call for each use of a picture: give them in references, whose roles say which."
+        raise InvalidRequest(told, field="extra.images")
     measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Vidu")
     together(request, assets, max_bytes=words.PICTURE_BYTES, who="Vidu")
     if given:
