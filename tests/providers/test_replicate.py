@@ -371,6 +371,7 @@ def test_a_whole_number_of_seconds_has_no_point(seconds: float, sent: str) -> No
         {"input": "a paper boat"},
         {"model": None},
         {"data_removed": True},
+        {"source": "sdk"},
     ],
 )
 def test_a_list_that_cannot_all_be_read_proves_no_absence(change: dict[str, Any]) -> None:
@@ -382,4 +383,5 @@ def test_a_list_that_cannot_all_be_read_proves_no_absence(change: dict[str, Any]
     for rows in ([row], [5]):
         found = converse(it.adapter.find(task, search), reply({"results": rows, "next": None}))[1]
         assert not isinstance(found, Absent), found
-    assert isinstance(converse(it.adapter.find(task, search), reply({"results": [], "next": None}))[1], Absent)
+    for end, outcome in ((None, Absent), ({"cursor": "x"}, Undecided), ("https://api.replicate.com/", Undecided)):
+        assert isinstance(converse(it.adapter.find(task, search), reply({"results": [], "next": end}))[1], outcome)

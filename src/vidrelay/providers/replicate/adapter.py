@@ -168,10 +168,12 @@ class ReplicateAdapter(JsonAdapter):
                 candidates.add(found, is_alike(row, task))
             cursor = cursor_of(data)
             oldest = min((made for made in (time_of(row, "created_at") for row in rows) if made), default=None)
-            if cursor is None or (oldest is not None and oldest < when.earliest):
+            is_past = oldest is not None and oldest < when.earliest
+            if cursor is None or is_past:
                 # What cannot be read, or has been erased, may be it.
                 unclear = unclear or search.lost_ago > INPUT_KEPT
-                return candidates.settled(complete_after=None if unclear else search.elapsed)
+                whole = is_past or not data.get("next")
+                return candidates.settled(whole=whole, complete_after=None if unclear else search.elapsed)
             query = {"cursor": cursor}
             if begins:
                 query = {"created_after": when.earliest.isoformat(), "created_before": when.latest.isoformat()}

@@ -10,6 +10,9 @@ from vidrelay.core.task import Task
 from vidrelay.providers.listing import likeness, same
 from vidrelay.providers.replies import text_of
 
+_PAGE = "web"
+"""The `source` of what was made on Replicate's own pages."""
+
 
 def cursor_of(data: Mapping[str, Any]) -> str | None:
     """
@@ -27,7 +30,7 @@ def is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
     no more. None: that cannot be told (`likeness`).
     """
     listed, sent = row.get("input"), task.parameters
-    if not isinstance(listed, Mapping) or row.get("source") not in (None, "api"):
+    if not isinstance(listed, Mapping) or row.get("source") == _PAGE:
         return False
     asked = [name for name in ("model", "version") if sent.get(name) is not None]
     if any(row.get(name) is not None and not same(row.get(name), sent[name]) for name in asked):
@@ -37,4 +40,4 @@ def is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
         return False
     alike = likeness(listed, sent.get("input") or {})
     untold = [name for name in ("model", "version", "deployment") if sent.get(name) and row.get(name) is None]
-    return None if alike and untold else alike
+    return None if alike and (untold or row.get("source") not in (None, "api")) else alike
