@@ -10,7 +10,7 @@ import pytest
 
 from vidrelay.core.lifecycle import Found
 from vidrelay.core.ports import Undecided
-from vidrelay.providers.listing import likeness, settled
+from vidrelay.providers.listing import Candidates, likeness, settled
 
 BYTES = b"\x89PNG one"
 ONE = {"$asset": f"sha256:{sha256(BYTES).hexdigest()}", "mediaType": "image/png"}
@@ -54,3 +54,14 @@ def test_a_doubtful_job_is_neither_it_nor_proof_of_absence() -> None:
     assert isinstance(left, Undecided)
     assert left.candidates == ("b",)
     assert isinstance(settled({"a": Found(remote_id="a")}, complete_after=700.0, doubtful=("b",)), Found)
+
+
+def test_a_list_is_judged_when_all_its_pages_were_read() -> None:
+    """Jobs that cannot be it are forgotten; one that can be it and doubtful ones count, and each of them once."""
+    candidates = Candidates()
+    for remote_id, is_alike in (("a", True), ("b", False), ("c", None), ("c", None)):
+        candidates.add(Found(remote_id=remote_id), is_alike)
+    assert candidates.settled() == Found(remote_id="a")
+    unread = candidates.settled(whole=False)
+    assert isinstance(unread, Undecided)
+    assert unread.candidates == ("a", "c")
