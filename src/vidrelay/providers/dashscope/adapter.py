@@ -22,6 +22,7 @@ from vidrelay.core.ports import (
     PollManyOutcome,
     PollOutcome,
     Prepared,
+    Refused,
     Search,
     SubmitOutcome,
     Traits,
@@ -165,36 +166,23 @@ class DashScopeAdapter(JsonAdapter):
         pictures nor its seed: by the prompt alone two creates lost together could be taken for one another, so a person
         chooses.
         """
-        listed: dict[str, dict[str, Any]] = {}
-        when: Between | None = None
-        whole = False
-        for page in range(1, FIND_PAGES + 1):
-            span = (search.sent_at - AROUND, search.lost_at + AROUND)
-            reply = yield self._listing(page, model=task.model_version, span=span)
-            rows = words.rows_in(reply)
-            if rows is None:
-                return of_call(words.error(reply, key=self.key))
-            when = when or between(search, reply)
-            for row in rows:
-                remote_id, made = text_of(row, "task_id") or "", words.times(row).created_at
-                if self.valid_id(remote_id) and remote_id not in search.owned and (made is None or when.holds(made)):
-                    listed[remote_id] = row
-            whole = len(rows) < PAGE
-            if whole:
-                break
+        listed = yield from self._listed(task, search)
+        if isinstance(listed, Refused | Trouble):
+            return listed
+        ids, when, whole = listed
         given: Mapping[str, Any] = task.parameters.get("input") or {}
         asked: Mapping[str, Any] = task.parameters.get("parameters") or {}
         has_more = "seed" in asked or bool(given.keys() - {"prompt", "negative_prompt"})
         wanted = text_of(given, "prompt")
         alike: dict[str, Found] = {}
-        unsure = list(listed)[MAX_FETCHES:]
-        for remote_id in list(listed)[:MAX_FETCHES]:
+        unsure = ids[MAX_FETCHES:]
+        for remote_id in ids[:MAX_FETCHES]:
             reply = yield self.get(f"/tasks/{remote_id}")
             output = words.output_of(reply)
             if output is None:
                 return of_call(words.error(reply, key=self.key))
             times, prompt = words.times(output), text_of(output, "orig_prompt")
-            if times.created_at is not None and when is not None and not when.holds(times.created_at):
+            if times.created_at is not None and not when.holds(times.created_at):
                 continue
             if prompt is not None and wanted is not None and prompt.strip() != wanted.strip():
                 continue
@@ -207,6 +195,29 @@ class DashScopeAdapter(JsonAdapter):
             return settled(alike, whole=whole)
         detail = f"{len(unsure) + len(alike)} jobs may be it, and do not show all that would prove it"
         return Undecided(detail=detail, candidates=(*alike, *unsure))
+
+    def _listed(self, task: Task, search: Search) -> Conversation[tuple[list[str], Between, bool] | Refused | Trouble]:
+        """
+        The ids of the listed jobs of that model that can be of that time, what that time is by the provider's clock,
+        and whether the list was read to its end.
+        """
+        ids: dict[str, None] = {}
+        span = (search.sent_at - AROUND, search.lost_at + AROUND)
+        page = 0
+        while True:
+            page += 1
+            reply = yield self._listing(page, model=task.model_version, span=span)
+            rows = words.rows_in(reply)
+            if rows is None:
+                return of_call(words.error(reply, key=self.key))
+            if page == 1:
+                when = between(search, reply)
+            for row in rows:
+                remote_id, made = text_of(row, "task_id") or "", words.times(row).created_at
+                if self.valid_id(remote_id) and remote_id not in search.owned and (made is None or when.holds(made)):
+                    ids[remote_id] = None
+            if len(rows) < PAGE or page == FIND_PAGES:
+                return list(ids), when, len(rows) < PAGE
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
