@@ -251,6 +251,16 @@ def test_a_model_that_takes_other_pictures_is_refused(req_key, roles):
     assert refusal.value.field == "references"
 
 
+def test_pictures_in_extra_choose_the_model_too():
+    """A model of text would drop them, and a clip without them would be paid for."""
+    it = TestJimeng.sheet.rehearse()
+    one, two = {"image_urls": ["https://x.example/a.png"]}, {"image_urls": ["https://x.example/a.png"] * 2}
+    assert it.task(resolution="720p", extra=one).model_version == "jimeng_i2v_first_v30"
+    assert it.task(resolution="720p", extra=two).model_version == "jimeng_i2v_first_tail_v30"
+    with pytest.raises(InvalidRequest):
+        it.task(model_version="jimeng_t2v_v30", extra=one)
+
+
 async def test_a_job_known_by_its_id_alone_is_asked_for_under_each_key():
     """The key must be the one that it was made with, and one that was taken over does not tell it."""
     it = TestJimeng.sheet.rehearse()

@@ -7,7 +7,7 @@ from typing import Any
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.ports import Prepared
-from vidrelay.core.task import Asset, Request
+from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.jimeng import words
 from vidrelay.providers.pictures import FIRST, LAST, measured, pictures
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
@@ -23,14 +23,15 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     only(request, "aspectRatio", "duration", "resolution", "seed", "references", who="Jimeng")
     given = pictures(request, assets, who="Jimeng", roles=(FIRST, LAST), last_alone=False)
     measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who="Jimeng")
-    body: dict[str, Any] = {"req_key": _req_key(request, len(request.references)), "prompt": request.prompt}
+    shown = len(given.frames) or _shown(request.extra)
+    body: dict[str, Any] = {"req_key": _req_key(request, shown), "prompt": request.prompt}
     frames = list(given.frames)
     if len({isinstance(one, str) for one in frames}) > 1:
         raise InvalidRequest("Jimeng takes both frames as addresses, or both as files.", field="references")
-    least, most = words.REQ_KEYS.get(body["req_key"], (0, 2))
-    if not least <= len(frames) <= most and not request.extra.keys() & {"image_urls", "binary_data_base64"}:
+    least, most = words.REQ_KEYS.get(body["req_key"], (0, shown))
+    if not least <= shown <= most:
         takes = f"{least} pictures" if least == most else f"{least} or {most} pictures"
-        raise InvalidRequest(f"{body['req_key']} takes {takes}, not {len(frames)}.", field="references")
+        raise InvalidRequest(f"{body['req_key']} takes {takes}, not {shown}.", field="references")
     if frames:
         body["image_urls" if isinstance(frames[0], str) else "binary_data_base64"] = frames
     if request.seed is not None:
@@ -46,12 +47,20 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     return Prepared(model=body["req_key"], parameters=with_extra(body, request.extra), seconds=seconds)
 
 
+def _shown(extra: JsonObject) -> int:
+    """
+    How many pictures are given under `extra`.
+    """
+    listed = [extra.get(name) for name in ("image_urls", "binary_data_base64")]
+    return sum(len(one) for one in listed if isinstance(one, list | tuple))
+
+
 def _req_key(request: Request, frames: int) -> str:
     if request.model_version is not None:
         if request.resolution is not None:
             raise InvalidRequest("A req_key has its own resolution: give the one or the other.", field="resolution")
         return request.model_version
-    keys = (words.TEXT, words.FIRST_FRAME, words.BOTH_FRAMES)[frames]
+    keys = (words.TEXT, words.FIRST_FRAME, words.BOTH_FRAMES)[min(frames, 2)]
     if request.resolution is None:
         return keys[None]
     return keys[one_of(request.resolution, [one for one in keys if one is not None], field="resolution")]
