@@ -130,6 +130,8 @@ class TestMiniMaxV1(AdapterContract):
         assert {"first_frame_image", "last_frame_image"} <= it.task(references=frames).parameters.keys()
         with pytest.raises(InvalidRequest):
             it.task(references=frames, model_version="S2V-01")
+        named = {"subject_reference": [{"type": "character", "image": ["https://x.example/a.png"]}]}
+        assert it.task(extra=named).model_version == "S2V-01"
 
 
 class TestMiniMaxV2(AdapterContract):

@@ -39,6 +39,7 @@ from vidrelay.providers.verdicts import (
 )
 
 DEFAULT_MODEL, SUBJECT_MODEL = "MiniMax-Hailuo-2.3", "S2V-01"
+SUBJECT = "subject_reference"
 TEXT_MODELS = "T2V-"
 """With this begin the names of the models that look at no picture."""
 MAX_PROMPT = 2000
@@ -72,7 +73,7 @@ class V1Adapter(JsonAdapter):
             InvalidRequest: V1 cannot do it; names the field and what it accepts.
         """
         only(request, "duration", "resolution", "references", who="MiniMax V1")
-        wants_subject = any(one.role == REFERENCE for one in request.references)
+        wants_subject = any(one.role == REFERENCE for one in request.references) or SUBJECT in request.extra
         model = request.model_version or (SUBJECT_MODEL if wants_subject else DEFAULT_MODEL)
         if model.startswith(words.V2_MODELS):
             raise InvalidRequest(
@@ -93,7 +94,7 @@ class V1Adapter(JsonAdapter):
         if given.last is not None:
             body["last_frame_image"] = given.last
         if given.others:
-            body["subject_reference"] = [{"type": "character", "image": list(given.others)}]
+            body[SUBJECT] = [{"type": "character", "image": list(given.others)}]
         return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
