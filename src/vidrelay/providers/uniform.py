@@ -38,9 +38,11 @@ def only(request: Request, *fields: str, who: str) -> None:
             )
 
 
-def one_of(value: Any, accepted: Sequence[Any], *, field: str) -> Any:
+def one_of(value: Any, accepted: Sequence[Any], *, field: str, known: bool = True) -> Any:
     """
     The value as the provider writes it; text is compared without regard to case.
+
+    `known` is false where the model is one that nobody has told us of: then what it takes is its own matter.
 
     Raises:
         InvalidRequest: It is none of these; names them.
@@ -48,6 +50,8 @@ def one_of(value: Any, accepted: Sequence[Any], *, field: str) -> Any:
     for one in accepted:
         if value == one or (isinstance(value, str) and isinstance(one, str) and value.lower() == one.lower()):
             return one
+    if not known:
+        return value
     told = ", ".join(str(one) for one in accepted)
     raise InvalidRequest(f"{field} must be one of {told}, not {value}.", field=field)
 

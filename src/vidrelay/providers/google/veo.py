@@ -20,6 +20,8 @@ SECONDS = (4, 6, 8)
 RATIOS = ("16:9", "9:16")
 RESOLUTIONS = ("720p", "1080p", "4k")
 MAX_REFERENCES = 16
+KNOWN = ("veo-3.1-", "veo-3.0-", "veo-2.0-")
+"""So begin the models that these are told of."""
 
 
 def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepared:
@@ -33,13 +35,14 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     only(request, *fields, who="Veo")
     instance: dict[str, Any] = {"prompt": request.prompt}
     parameters: dict[str, Any] = {}
+    known = model.startswith(KNOWN)
     if request.duration is not None:
         seconds = whole(request.duration, 1, 60, field="duration")
-        parameters["durationSeconds"] = one_of(seconds, SECONDS, field="duration") if _known(model) else seconds
+        parameters["durationSeconds"] = one_of(seconds, SECONDS, field="duration", known=known)
     if request.aspect_ratio is not None:
-        parameters["aspectRatio"] = one_of(request.aspect_ratio, RATIOS, field="aspectRatio")
+        parameters["aspectRatio"] = one_of(request.aspect_ratio, RATIOS, field="aspectRatio", known=known)
     if request.resolution is not None:
-        parameters["resolution"] = one_of(request.resolution, RESOLUTIONS, field="resolution")
+        parameters["resolution"] = one_of(request.resolution, RESOLUTIONS, field="resolution", known=known)
     if request.negative_prompt is not None:
         parameters["negativePrompt"] = request.negative_prompt
     if request.seed is not None:
@@ -87,7 +90,3 @@ def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
         why = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
         return failed(Meaning.MODERATED, told(why or "Google kept the clip back", secret=secret))
     return outcome
-
-
-def _known(model: str) -> bool:
-    return model.startswith(("veo-3", "veo-2"))

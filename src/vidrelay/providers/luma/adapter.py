@@ -60,17 +60,17 @@ class LumaAdapter(JsonAdapter):
         """
         only(request, "aspectRatio", "duration", "resolution", "references", who="Dream Machine")
         model = request.model_version or words.MODELS[0]
+        known = model in words.MODELS
         body: dict[str, Any] = {"generation_type": "video", "model": model, "prompt": request.prompt}
         seconds = None
         if request.duration is not None:
             seconds = whole(request.duration, 1, 60, field="duration")
-            if model in words.MODELS:
-                one_of(seconds, words.DURATIONS, field="duration")
+            one_of(seconds, words.DURATIONS, field="duration", known=known)
             body["duration"] = f"{seconds}s"
         if request.aspect_ratio is not None:
-            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
         if request.resolution is not None:
-            body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+            body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution", known=known)
         given = pictures(request, assets, who="Dream Machine", roles=(FIRST, LAST), files=False)
         frames = {"frame0": given.first, "frame1": given.last}
         keyframes = {name: {"type": "image", "url": url} for name, url in frames.items() if url is not None}

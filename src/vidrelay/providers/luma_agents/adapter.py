@@ -61,18 +61,18 @@ class LumaAgentsAdapter(JsonAdapter):
         """
         only(request, "aspectRatio", "duration", "resolution", "references", who="Luma Agents")
         model = request.model_version or words.MODEL
+        known = model == words.MODEL
         body: dict[str, Any] = {"type": "video", "model": model, "prompt": request.prompt}
         video: dict[str, Any] = {}
         seconds = None
         if request.duration is not None:
             seconds = whole(request.duration, 1, 60, field="duration")
-            if model == words.MODEL:
-                one_of(seconds, words.DURATIONS, field="duration")
+            one_of(seconds, words.DURATIONS, field="duration", known=known)
             video["duration"] = f"{seconds}s"
         if request.aspect_ratio is not None:
-            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
         if request.resolution is not None:
-            video["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+            video["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution", known=known)
         given = pictures(request, assets, who="Luma Agents", roles=(FIRST, LAST))
         body["video"] = video | _frames(given, seconds)
         return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)

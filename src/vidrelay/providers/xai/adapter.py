@@ -61,14 +61,15 @@ class XaiAdapter(JsonAdapter):
         """
         only(request, "aspectRatio", "duration", "resolution", "references", who="Grok Imagine")
         model = request.model_version or words.BASIC
+        known = model in words.MODELS
         body: dict[str, Any] = {"model": model, "prompt": request.prompt}
         if request.duration is not None:
-            body["duration"] = whole(request.duration, 1, words.MAX_SECONDS, field="duration")
+            body["duration"] = whole(request.duration, 1, words.MAX_SECONDS if known else 60, field="duration")
         if request.aspect_ratio is not None:
-            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+            body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
         if request.resolution is not None:
             takes = words.RESOLUTIONS[:-1] if model == words.BASIC else words.RESOLUTIONS
-            body["resolution"] = one_of(request.resolution, takes, field="resolution")
+            body["resolution"] = one_of(request.resolution, takes, field="resolution", known=known)
         roles = (FIRST, LAST, REFERENCE)
         given = pictures(request, assets, who="Grok Imagine", roles=roles, max_others=words.MAX_REFERENCES)
         if given.first is not None:

@@ -27,6 +27,7 @@ HOSTS = ("api.x.ai", "vidgen.x.ai")
 
 BASIC = "grok-imagine-video"
 """The model that is taken where none is named, and the one that cannot do 1080p."""
+MODELS = (BASIC, f"{BASIC}-1.5", f"{BASIC}-1.5-lite")
 MAX_SECONDS = 15
 RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESOLUTIONS = ("480p", "720p", "1080p")
