@@ -95,7 +95,7 @@ class ViduAdapter(JsonAdapter):
         """
         body = filled(task.parameters, data_uri)
         kind = body.pop("kind", words.TEXT)
-        body["payload"] = body.get("payload") or task.submission_key
+        body["payload"] = _payload(task)
         reply = yield self.post(f"/{kind}", body, creates=True)
         data = answered(reply)
         if data is None:
@@ -143,8 +143,35 @@ class ViduAdapter(JsonAdapter):
         Rows are not documented to show it, nor seed and pictures: by them two creates lost together could be taken for
         one another.
         """
-        sent = task.parameters.get("payload") or task.submission_key
-        listed: dict[str, tuple[Found, str | None]] = {}
+        listed = yield from self._listed(task, search)
+        if isinstance(listed, Refused | Trouble):
+            return listed
+        rows, whole = listed
+        sent = _payload(task)
+        alike: dict[str, Found] = {}
+        doubtful = list(rows)[MAX_FETCHES:]
+        for remote_id, row in list(rows.items())[:MAX_FETCHES]:
+            payload = text_of(row, "payload")
+            if payload != sent:
+                reply = yield self.get(f"/tasks/{remote_id}/creations")
+                told = answered(reply)
+                if told is None:
+                    return of_call(words.error(reply, key=self.key))
+                payload = text_of(told, "payload")
+            if payload == sent:
+                state = words.STATES.read(text_of(row, "state")).remote_state
+                alike[remote_id] = Found(remote_id=remote_id, remote_state=state, times=_times(row))
+            elif not payload:
+                doubtful.append(remote_id)
+        return settled(alike, whole=whole or sent == task.submission_key, doubtful=doubtful)
+
+    def _listed(
+        self, task: Task, search: Search
+    ) -> Conversation[tuple[dict[str, dict[str, Any]], bool] | Refused | Trouble]:
+        """
+        The listed rows that can be the lost create, by their ids, and whether the list was read to its end.
+        """
+        can_be: dict[str, dict[str, Any]] = {}
         when, token, whole = None, None, False
         for _ in range(MAX_PAGES):
             reply = yield self._listing({"pager.pagesz": PAGE, "pager.page_token": token})
@@ -155,31 +182,19 @@ class ViduAdapter(JsonAdapter):
             when = when or between(search, reply)
             for row in rows:
                 remote_id, payload = text_of(row, "id") or "", text_of(row, "payload")
-                if remote_id in search.owned or not self.valid_id(remote_id) or payload not in (None, "", sent):
+                if (
+                    remote_id in search.owned
+                    or not self.valid_id(remote_id)
+                    or payload not in (None, "", _payload(task))
+                ):
                     continue
                 if payload == task.submission_key or (when.holds(time_of(row, "created_at")) and _can_be(row, task)):
-                    state = words.STATES.read(text_of(row, "state")).remote_state
-                    found = Found(remote_id=remote_id, remote_state=state, times=_times(row))
-                    listed[remote_id] = (found, payload)
+                    can_be[remote_id] = row
             token = text_of(data, "next_page_token")
             whole = not token or not rows
             if whole:
                 break
-        alike: dict[str, Found] = {}
-        doubtful = list(listed)[MAX_FETCHES:]
-        for remote_id, (found, shown) in list(listed.items())[:MAX_FETCHES]:
-            payload = shown
-            if payload != sent:
-                reply = yield self.get(f"/tasks/{remote_id}/creations")
-                told = answered(reply)
-                if told is None:
-                    return of_call(words.error(reply, key=self.key))
-                payload = text_of(told, "payload")
-            if payload == sent:
-                alike[remote_id] = found
-            elif not payload:
-                doubtful.append(remote_id)
-        return settled(alike, whole=whole or sent == task.submission_key, doubtful=doubtful)
+        return can_be, whole
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -241,6 +256,13 @@ def make(settings: AdapterSettings) -> ViduAdapter:
         ConfigError: Its base URL is none.
     """
     return ViduAdapter(settings)
+
+
+def _payload(task: Task) -> Any:
+    """
+    What comes back with the task: the user's own, or our key.
+    """
+    return task.parameters.get("payload") or task.submission_key
 
 
 def _can_be(row: Mapping[str, Any], task: Task) -> bool:
