@@ -9,7 +9,7 @@ import pytest
 
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import NotThere, Refused, Search, Trouble, Undecided
+from vidrelay.core.ports import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.minimax.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -322,6 +322,12 @@ class TestMiniMaxV2(AdapterContract):
         outcome = converse(it.adapter.submit(it.task(**self.sheet.fields)), reply(error))[1]
         assert isinstance(outcome, Refused)
         assert outcome.reason == "rate"
+
+    async def test_a_status_in_the_body_does_not_outweigh_a_5xx(self) -> None:
+        """A create that came to trouble may have been carried out."""
+        it = self.sheet.rehearse()
+        error = reply({"error": {"message": "upstream", "type": "x", "http_code": 400}}, status=503)
+        assert isinstance(converse(it.adapter.submit(it.task(**self.sheet.fields)), error)[1], Unknown)
 
     async def test_an_upload_that_is_refused(self) -> None:
         """For good, for now, or by an answer that names no file; errors of both generations are read there."""

@@ -106,7 +106,9 @@ def error_v2(reply: HttpReply, *, key: str | None) -> Said:
         return error(reply, key=key)
     message = text_of(data, "message")
     http = identity(data, "http_code") or ""
-    status = int(http) if len(http) == 3 and http.isascii() and http.isdigit() else reply.status
+    # Under a 5xx it may have been carried out, whatever the body says.
+    in_body = reply.status < 500 and len(http) == 3 and http.isascii() and http.isdigit()
+    status = int(http) if in_body else reply.status
     missing = message is not None and NO_SUCH_TASK in message.lower()
     code = NO_SUCH_TASK if missing else None
     return said(replace(reply, status=status), CODES, code=code, detail=message, secret=key)
