@@ -8,7 +8,7 @@ import os
 import random  # noqa: TID251 the one place that may
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -38,6 +38,7 @@ STOP_SECONDS = 200.0
 BACKUP_SECONDS = 3600.0
 BACKUP_LOOK_SECONDS = 60.0
 """Short beside the hour, for many a relay runs for minutes only."""
+WATCH_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +210,19 @@ async def assembled(
                 )
             ),
         )
+        stack.push_async_callback(_ended, asyncio.get_running_loop().create_task(_keep_watch(store, clock)))
         yield relay
+
+
+async def _keep_watch(store: SqliteStore, clock: Clock) -> None:
+    """
+    See every minute that the database is still there: a relay with nothing to store would not notice.
+    """
+    while True:
+        await clock.sleep(WATCH_SECONDS)
+        with suppress(DiskFull, StoreError):
+            # The store logs it, and saves what can be saved; the next change ends the relay.
+            await store.require_ours()
 
 
 async def _keep_backed_up(database: Path, clock: Clock, *, has_room: Callable[[int], bool]) -> None:

@@ -121,3 +121,24 @@ def test_a_relay_whose_directory_is_no_longer_its_own_takes_nothing_and_leaves(t
             assert refused.status_code == 503
             assert running.child.wait(20) == 3
         assert provider.ledger()["creates"]["received"] == 0
+
+
+@pytest.mark.parametrize("end", ["by itself", "killed"])
+def test_a_relay_whose_log_is_deleted_leaves_and_nothing_is_lost_or_paid_twice(tmp_path, end):
+    """What was answered is in the database before the next change is refused: 503, exit 3, and all there afterwards."""
+    with simulator(tmp_path, "--run-seconds", "2") as provider:
+        configure(tmp_path, provider.port)
+        with relay(tmp_path, kill=end == "killed") as running:
+            tasks = [running.submit(prompt).json()["taskId"] for prompt in ("a boat", "a kite")]
+            wait_for(lambda: provider.ledger()["creates"]["received"] >= 1)
+            (running.state / "relay.db-wal").unlink()
+            refused = running.submit("a moth")
+            assert (refused.status_code, refused.json()["code"]) == (503, "database_unusable")
+            if end == "by itself":
+                assert running.child.wait(20) == 3
+                assert "relay.db-wal was moved or deleted" in (tmp_path / "relay.log").read_text()
+        with relay(tmp_path) as running:
+            for task in tasks:
+                running.until(task, "done")
+            assert len(running.http.get("/tasks").json()["tasks"]) == 2
+        assert provider.ledger()["creates"]["received"] == 2

@@ -6,7 +6,6 @@ directory's lock: two processes that write one WAL database can damage it (SQLit
 """
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -14,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from vidrelay.core.errors import DatabaseUnusable
 from vidrelay.core.lifecycle import Event
 from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, Scope, ToldLimits, TwinRule
 from vidrelay.core.task import Asset, State, Task
 from vidrelay.store import changes, migrate, reads
+from vidrelay.store.ours import Ours
 from vidrelay.store.reader import Reader
 from vidrelay.store.statements import Session
 from vidrelay.store.writer import Counters, Transaction, Writer
@@ -50,7 +49,7 @@ class SqliteStore:
         reader: sqlite3.Connection,
         *,
         log_entries: int,
-        require_ours: Callable[[], None],
+        ours: Ours,
     ) -> None:
         """
         Take over both connections; use `open`.
@@ -59,7 +58,8 @@ class SqliteStore:
         self._log_entries = log_entries
         self._counters = Counters(reads.counters(Session(reader)))
         self._reader = Reader(reader)
-        self._writer = Writer(writer, self._counters, tell=self._tell, require_ours=require_ours)
+        self._ours = ours
+        self._writer = Writer(writer, self._counters, tell=self._tell, require_ours=ours.require)
 
     @classmethod
     async def open(
@@ -69,25 +69,35 @@ class SqliteStore:
         Open the database at `path`, made or migrated where needed; its folder must exist.
 
         `log_entries`: how many entries of the event log are kept. `is_locked`: whether the caller still holds the lock.
-        Where it does not, or the file at `path` is another, nothing is written any more: what was answered would be in
-        a file that nobody finds, or two relays would work on one.
+        Where it does not, or the file at `path` or its log is another, nothing is written any more: what was answered
+        would be in a file that nobody finds, or two relays would work on one.
 
         Raises:
             DatabaseUnusable: It is corrupt, not vidrelay's, or newer; it was left untouched.
             DiskFull: There is no room to make it.
             StoreError: It cannot be opened.
         """
-        writer, reader = await asyncio.to_thread(_connect, path)
-        require_ours = partial(_require_ours, path, await asyncio.to_thread(path.stat), is_locked)
-        return cls(writer, reader, log_entries=log_entries, require_ours=require_ours)
+        writer, reader, ours = await asyncio.to_thread(_connect, path, is_locked)
+        return cls(writer, reader, log_entries=log_entries, ours=ours)
+
+    async def require_ours(self) -> None:
+        """
+        Find out now, and not at the next change, whether what is written will be found again.
+
+        Raises:
+            DatabaseUnusable: It will not; nothing is written any more.
+            StoreError: It could not be found out.
+        """
+        await self._writer.run(lambda _: None)
 
     async def aclose(self) -> None:
         """
         Commit what is waiting, the counters too, and close the database.
         """
         # Whichever connection goes last folds the write-ahead log into the database, and only the writer can. After a
-        # failed sync nobody may: the next start reads the log from the disk.
-        both = (self._reader, self._writer) if self._writer.usable else (self._writer, self._reader)
+        # failed sync nobody may: the next start reads the log from the disk. A log that is not there it cannot read.
+        folds = self._writer.usable or self._ours.log_is_lost
+        both = (self._reader, self._writer) if folds else (self._writer, self._reader)
         for connection in both:
             await connection.aclose()
 
@@ -309,25 +319,14 @@ class SqliteStore:
         return await self._writer.run(change_and_trim)
 
 
-def _require_ours(path: Path, opened: os.stat_result, is_locked: Callable[[], bool]) -> None:
-    try:
-        same = os.path.samestat(path.stat(), opened)
-    except OSError:
-        same = False
-    if not (same and is_locked()):
-        raise DatabaseUnusable(
-            f"{path} was moved or deleted, or its directory's lock was, while the relay ran. Nothing more is stored or "
-            "sent; put it back, and start the relay again."
-        )
-
-
-def _connect(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+def _connect(path: Path, is_locked: Callable[[], bool]) -> tuple[sqlite3.Connection, sqlite3.Connection, Ours]:
     """
-    The connection that writes and the one that reads.
+    The connection that writes, the one that reads, and who watches over their files.
     """
     writer = migrate.open_for_writing(path, migrate.migrations())
     try:
-        return writer, migrate.open_for_reading(path)
+        ours = Ours(path, writer, is_locked)
+        return writer, migrate.open_for_reading(path), ours
     except BaseException:
         writer.close()
         raise
