@@ -181,6 +181,7 @@ async def assembled(
                         slots=slots,
                         has_room=lambda count: config.policy.cache.may_fetch(files.free_bytes() - count),
                     ),
+                    server=account.base_url or "",
                     window=account.window,
                     prices=account.prices,
                     drop_idle=drop_idle,

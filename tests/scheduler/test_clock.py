@@ -174,3 +174,17 @@ async def test_a_look_up_knows_how_long_ago_the_create_was_lost_whoever_saw_it(b
         await bench.clock.advance(10)
     told = [(round(search.elapsed), round(search.lost_ago)) for search in bench.adapter.searches]
     assert told == [(5, 5), (0, 610), (5, 615)]
+
+
+async def test_a_create_that_was_broken_off_by_a_kill_was_not_sent_later_than_it_can_have_been(bench):
+    """However late the next start, a job that was made days after the create is none of ours."""
+    bench.adapter = NotingAdapter(dedupe=Dedupe.LIST)
+    bench.provider.create_seconds = 1000.0
+    async with bench.running(kill=True):
+        await bench.submit()
+    await bench.clock.advance(2 * 86_400)
+    async with bench.running():
+        await bench.clock.advance(10)
+        (first, *_) = bench.adapter.searches
+    assert (first.lost_at - first.sent_at).total_seconds() <= 300
+    assert round((first.lost_at - first.sent_at).total_seconds() + first.lost_ago) == 2 * 86_400

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from vidrelay.core.errors import StoreError
+from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import Asset, CancelOutcome, Reference, State
 from vidrelay.testing.toy import ToyAdapter
 
@@ -309,3 +310,47 @@ async def test_a_copy_that_cannot_be_stored_is_used_all_the_same(bench):
         bench.provider.copies.clear()
         await submit(bench, "a tree")
     assert named(bench) == [["copy-1"], ["copy-1"], ["copy-1"], ["copy-2"]]
+
+
+class ForOneModel(ToyAdapter):
+    """
+    A provider that keeps a copy for the model alone that it was uploaded for; what it is asked to find is noted.
+    """
+
+    def __init__(self, **words):
+        super().__init__(**words)
+        self.found = []
+
+    def prepare(self, request, assets):
+        """Each picture says its model."""
+        prepared = super().prepare(request, assets)
+        pictures = [{**one, "model": request.model_version} for one in prepared.parameters["pictures"]]
+        return replace(prepared, parameters={**prepared.parameters, "pictures": pictures})
+
+    def find(self, task, search):
+        """As ever."""
+        self.found.append([picture.get("$copy") for picture in task.parameters["pictures"]])
+        return super().find(task, search)
+
+
+async def test_a_copy_for_one_model_is_not_another_models(bench):
+    """What an adapter says of a picture beside its asset is part of what its copy is kept under."""
+    bench.adapter = ForOneModel(copies=timedelta(hours=10))
+    references = (Reference(asset=PICTURE.id),)
+    async with bench.running():
+        await bench.store.add_asset(PICTURE)
+        for model in ("a", "b", "a"):
+            task = await bench.submit(model, model_version=model, references=references)
+            await bench.until(task.id, State.DONE)
+    assert named(bench) == [["copy-1"], ["copy-2"], ["copy-1"]]
+
+
+async def test_a_lost_create_is_looked_for_with_the_copies_that_it_named(bench):
+    """A list shows the provider's own references, so the adapter needs them to know its job again."""
+    bench.adapter = ForOneModel(copies=timedelta(hours=10), dedupe=Dedupe.LIST)
+    bench.provider.arm("create", "lost_after")
+    async with bench.running(kill=True):
+        await submit(bench)
+    async with bench.running():
+        await bench.clock.advance(1)
+    assert bench.adapter.found[0] == ["copy-1"]

@@ -264,3 +264,37 @@ async def test_nothing_makes_a_job_be_asked_for_before_the_floor(bench):
     polls = bench.provider.polls_of("job-1")
     assert len(polls) >= 2
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(polls))
+
+
+async def test_a_job_of_another_account_at_the_same_far_end_is_not_the_lost_one(bench):
+    """Two accounts share a server: what one of them lost is not found in the job of the other, nor adopted by hand."""
+    bench.adapter = ToyAdapter(dedupe=Dedupe.LIST)
+    bench.others = {"second": bench.provider}
+    bench.provider.arm("create", "lost_before")
+    async with bench.running():
+        lost = await bench.submit(account="toy")
+        assert lost.account == "toy"
+        other = await bench.submit(account="second")
+        await bench.clock.advance(6)
+        theirs = (await bench.relay.get(other.id)).remote_id
+        assert theirs is not None
+        assert (await bench.relay.get(lost.id)).state is State.UNCERTAIN
+        with pytest.raises(DuplicateRemote):
+            await bench.relay.resolve(lost.id, Resolution.ADOPT, remote_id=theirs)
+
+
+async def test_a_task_that_waited_long_in_line_still_owns_its_job(bench):
+    """The job of a task that was made hours before it was sent is not taken for a lost one."""
+    bench.adapter, bench.window = ToyAdapter(dedupe=Dedupe.LIST), 1
+    bench.provider.run_seconds = 2 * 3600.0
+    async with bench.running():
+        await bench.submit("another")
+        waiting = await bench.submit()
+        await bench.clock.advance(2 * 3600 + 60)
+        bench.provider.run_seconds = 10.0
+        assert (await bench.relay.get(waiting.id)).state is State.RUNNING
+        await bench.clock.advance(2 * 3600 + 60)
+        assert (await bench.relay.get(waiting.id)).state is State.DONE
+        bench.provider.arm("create", "lost_after")
+        lost = await bench.submit(force_refresh=True)
+        await bench.until(lost.id, State.DONE, within=60.0)

@@ -884,8 +884,9 @@ class Pricing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPlan:
     """
-    One account as the scheduler knows it. `drop_idle` closes its transport's connections that no call uses; `key_from`
-    says in words where its key was found, None where it has none.
+    One account as the scheduler knows it. `server` names the far end, so that accounts which share its jobs are known by
+    it: its address, empty for the provider's own. `drop_idle` closes its transport's connections that no call uses;
+    `key_from` says in words where its key was found, None where it has none.
     """
 
     name: str
@@ -893,6 +894,7 @@ class AccountPlan:
     adapter: Adapter
     transport: Transport
     downloader: Downloader
+    server: str = ""
     window: WindowSetting = WindowSetting()
     prices: Mapping[str, Pricing] = field(default_factory=dict)
     drop_idle: Callable[[], Awaitable[None]] | None = None

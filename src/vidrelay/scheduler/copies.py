@@ -7,6 +7,7 @@ known at all. So a clock that was set costs an upload at the most, or a create t
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -95,10 +96,15 @@ class Copies:
             copies[asset_id] = known.copy
             if known.cleared_until <= self._clock.monotonic():
                 reused.append(known.copy)
-        if copies:
-            references = {asset_id: copy.reference for asset_id, copy in copies.items()}
-            task = replace(task, parameters=_named(task.parameters, references))
-        return Ready(task=task, copies=tuple(copies.values()), reused=tuple(reused))
+        return Ready(task=_with(task, copies), copies=tuple(copies.values()), reused=tuple(reused))
+
+    async def recalled(self, task: Task, account: Account) -> Task:
+        """
+        The task with what is known to stand for its pictures, which is what its create call named; nothing is uploaded.
+        """
+        pictures = {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
+        known = {asset_id: await self._kept(account, asset_id) for asset_id in pictures}
+        return _with(task, {asset_id: one.copy for asset_id, one in known.items() if one is not None})
 
     def clear(self, copies: tuple[RemoteCopy, ...]) -> None:
         """
@@ -223,29 +229,43 @@ def _usable_seconds(account: Account) -> float:
 
 def _pictures(parameters: Any) -> dict[str, Mapping[str, str]]:
     """
-    Every picture in a task's parameters, by its asset.
+    Every picture in a task's parameters, by its name.
     """
     if isinstance(parameters, Mapping):
-        asset_id = parameters.get("$asset")
-        if isinstance(asset_id, str):
-            return {asset_id: parameters}
+        name = _name(parameters)
+        if name is not None:
+            return {name: parameters}
         parameters = list(parameters.values())
     if not isinstance(parameters, list | tuple):
         return {}
     return {asset_id: picture for value in parameters for asset_id, picture in _pictures(value).items()}
 
 
-def _named(parameters: JsonObject, references: Mapping[str, str]) -> JsonObject:
+def _name(value: Mapping[str, Any]) -> str | None:
     """
-    The parameters with `$copy` beside each picture.
+    What a copy of that picture is kept under: its asset, and what else an adapter says of it, since some providers keep
+    a copy for one model alone. None for what is no picture.
     """
-    named: JsonObject = _walked(parameters, references)
-    return named
+    asset_id = value.get("$asset")
+    if not isinstance(asset_id, str):
+        return None
+    rest = {name: told for name, told in value.items() if name not in ("$asset", "$copy", "mediaType")}
+    return f"{asset_id} {json.dumps(rest, sort_keys=True)}" if rest else asset_id
+
+
+def _with(task: Task, copies: Mapping[str, RemoteCopy]) -> Task:
+    """
+    The task with `$copy` beside each of these pictures.
+    """
+    if not copies:
+        return task
+    parameters: JsonObject = _walked(task.parameters, {name: copy.reference for name, copy in copies.items()})
+    return replace(task, parameters=parameters)
 
 
 def _walked(value: Any, references: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
-        reference = references.get(value["$asset"]) if isinstance(value.get("$asset"), str) else None
+        reference = references.get(_name(value) or "")
         if reference is not None:
             return {**value, "$copy": reference}
         return {name: _walked(inner, references) for name, inner in value.items()}

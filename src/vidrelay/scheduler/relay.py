@@ -11,6 +11,7 @@ from pathlib import Path
 
 from vidrelay.core.errors import (
     DatabaseUnusable,
+    DuplicateRemote,
     InvalidRequest,
     ResultGone,
     TransportError,
@@ -122,6 +123,7 @@ class Relay:
             caller=caller,
             copies=Copies(book, clock, caller),
             limits=Limits(book, clock, chance, caller, self._accounts),
+            accounts=self._accounts,
         )
         self._loop = Loop(
             tools=tools,
@@ -379,9 +381,9 @@ class Relay:
         account = self._accounts.get(task.account)
         if account is None or not account.plan.adapter.valid_id(remote_id):
             raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
-        if any(other.account == task.account and other.remote_id == remote_id for other in self._roster.live()):
-            # It is another task's: the store says so, and nobody need be asked.
-            return remote_id
+        neighbours = self._tools.neighbours(account)
+        if any(other.account in neighbours and other.remote_id == remote_id for other in self._roster.live()):
+            raise DuplicateRemote
         if account.rest(creates=False, monotonic=self._clock.monotonic()) > 0:
             # It cannot be asked now, so the person's word counts.
             logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")

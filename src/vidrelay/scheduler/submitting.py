@@ -5,7 +5,7 @@ The create call: sent once, and what becomes of it when its answer does not come
 import asyncio
 import logging
 from collections.abc import Coroutine
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from vidrelay.core.decide import next_lookup
@@ -14,12 +14,17 @@ from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed
 from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
 from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.converse import Sending
+from vidrelay.scheduler.converse import CREATE_SECONDS, Sending
 from vidrelay.scheduler.copies import Ready
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
+
+LONGEST_CREATE = timedelta(seconds=CREATE_SECONDS)
+LONGEST_LINE = timedelta(days=7)
+"""A task that waited longer than that before it was sent, and has ended, may be taken for none of ours; nothing but its
+job being adopted twice comes of it."""
 
 REJECTED = "rejected"
 
@@ -220,17 +225,19 @@ class Submitter:
         if track.turn_at > now:
             return track.turn_at - now
         track.turn_at = None
-        owned = await self._tools.store.remote_ids(account=task.account, since=sent_at - timedelta(hours=1))
+        # The loss is known by when it was stored, which after a kill is the next start; the call had ended long before.
+        late = max(timedelta(0), task.updated_at - (sent_at + LONGEST_CREATE))
         search = Search(
             sent_at=sent_at,
-            lost_at=task.updated_at,
+            lost_at=task.updated_at - late,
             elapsed=elapsed,
-            lost_ago=elapsed + track.lost_before,
-            owned=owned,
+            lost_ago=elapsed + track.lost_before + late.total_seconds(),
+            owned=await self._owned(account, sent_at),
         )
+        sent = await self._tools.copies.recalled(task, account)
         self._tools.store.count(polls=1)
         try:
-            outcome = await self._tools.caller.converse(account, account.plan.adapter.find(task, search))
+            outcome = await self._tools.caller.converse(account, account.plan.adapter.find(sent, search))
         except TransportError as trouble:
             if self._held(account, creates=False) > 0 and not trouble.maybe_sent:
                 return 0.0
@@ -260,6 +267,18 @@ class Submitter:
         track.looked = elapsed
         return next_lookup(elapsed)
 
+    async def _owned(self, account: Account, sent_at: datetime) -> frozenset[str]:
+        """
+        The remote jobs that other tasks have, of every account at the same far end.
+        """
+        neighbours = self._tools.neighbours(account)
+        live = [task.remote_id for task in self._tools.roster.live() if task.account in neighbours]
+        owned = {remote_id for remote_id in live if remote_id is not None}
+        for name in neighbours:
+            # One may have waited in line for long before it was sent.
+            owned |= await self._tools.store.remote_ids(account=name, since=sent_at - LONGEST_LINE)
+        return frozenset(owned)
+
     def _note_candidates(self, task: Task, track: Track, account: Account, seen: Undecided) -> None:
         """
         Tell the person who has to settle the task which jobs may be it.
@@ -271,9 +290,16 @@ class Submitter:
             self._tools.roster.progress(task)
 
     def _has_rival(self, task: Task) -> bool:
+        """
+        Whether another create was lost, or is on its way, at the same far end that the one job found may be as well. A
+        list shows less than what was sent, so there the prompt alone tells them apart.
+        """
+        account = self._tools.accounts[task.account]
+        neighbours, by_list = self._tools.neighbours(account), account.plan.adapter.traits.dedupe is Dedupe.LIST
         return any(
             other.id != task.id
-            and other.fingerprint == task.fingerprint
+            and other.account in neighbours
+            and (other.fingerprint == task.fingerprint or (by_list and other.request.prompt == task.request.prompt))
             and other.state in (State.UNCERTAIN, State.SUBMITTING)
             for other in self._tools.roster.live()
         )

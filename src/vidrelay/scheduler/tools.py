@@ -3,7 +3,7 @@ What every step works with: the ports, the memory of live tasks, and how an acco
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from vidrelay.core.errors import DiskFull, StoreError
@@ -51,6 +51,14 @@ class Tools:
     caller: Caller
     copies: Copies
     limits: Limits
+    accounts: Mapping[str, Account]
+
+    def neighbours(self, account: Account) -> list[str]:
+        """
+        The accounts at the same far end, this one too: a job of one may show in the list of another.
+        """
+        far_end = account.plan.provider, account.plan.server
+        return [name for name, one in self.accounts.items() if (one.plan.provider, one.plan.server) == far_end]
 
     async def pause(self, account: Account, refusal: Refused) -> None:
         """
