@@ -339,8 +339,8 @@ async def test_a_copy_for_one_model_is_not_another_models(bench):
     references = (Reference(asset=PICTURE.id),)
     async with bench.running():
         await bench.store.add_asset(PICTURE)
-        for model in ("a", "b", "a"):
-            task = await bench.submit(model, model_version=model, references=references)
+        for prompt, model in (("a boat", "a"), ("a boat", "b"), ("a fox", "a")):
+            task = await bench.submit(prompt, model_version=model, references=references)
             await bench.until(task.id, State.DONE)
     assert named(bench) == [["copy-1"], ["copy-2"], ["copy-1"]]
 
