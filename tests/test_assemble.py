@@ -11,7 +11,7 @@ import pytest
 from vidrelay import Request, State, open_relay
 from vidrelay.assemble import adapter_for, assembled, transport_for, user_agent, version
 from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings, load_config
-from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused
+from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused, RelayUnavailable
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.policy import CachePolicy, Policy
 from vidrelay.providers.registry import key_envs
@@ -136,3 +136,17 @@ async def test_a_picture_is_not_taken_in_where_nothing_may_be_begun(tmp_path: Pa
     async with assembled(Config(policy=policy, accounts=()), tmp_path) as relay:
         with pytest.raises(DiskFull):
             await relay.add_asset(picture())
+
+
+@pytest.mark.parametrize("name", ["cache", "assets"])
+async def test_a_relay_with_a_link_in_a_folders_place_does_not_start(tmp_path: Path, name: str) -> None:
+    """
+    What is paid for could not be saved, so it is said before anything is paid for, and nothing is made.
+    """
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RelayUnavailable, match=f"{name} is a link"):
+        async with open_relay(tmp_path / "state"):
+            pass
+    assert [path.name for path in (tmp_path / "state").iterdir()] == [name]

@@ -21,7 +21,7 @@ from vidrelay.core.errors import ConfigError, DiskFull, StoreError
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountPlan, Adapter, Clock, Transport
 from vidrelay.files.assets import LocalAssets
-from vidrelay.files.local import LocalFiles
+from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.registry import dialect_of, make_adapter
 from vidrelay.scheduler.relay import Relay
@@ -133,8 +133,11 @@ async def assembled(
 
     Raises:
         ConfigError: An account's key is missing, or its settings do not suit its provider.
+        RelayUnavailable: The place of the cache or of the pictures is taken by something else.
         StoreError: The database cannot be used.
     """
+    for name in ("cache", "assets"):
+        require_folder(state_dir / name)
     environ = os.environ if environ is None else environ
     clock = SystemClock()
     adapters = {account.name: adapter_for(account, environ) for account in config.accounts}
@@ -274,6 +277,7 @@ async def open_relay(state_dir: str | Path, *, config: Config | None = None) -> 
 
     Raises:
         ConfigError: An account's key is missing, or its settings do not suit its provider.
+        RelayUnavailable: The place of the cache or of the pictures is taken by something else.
         StoreError: The database cannot be used.
     """
     place = Path(state_dir).absolute()  # noqa: ASYNC240 once, before anything runs

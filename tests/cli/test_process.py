@@ -685,6 +685,21 @@ def test_doctor_sees_the_running_relay(shell: Shell) -> None:
     assert "running at http://127.0.0.1:" in found.stderr
 
 
+@pytest.mark.parametrize("name", ["cache", "assets"])
+def test_serve_and_doctor_name_what_is_in_a_folders_place(shell: Shell, name: str) -> None:
+    """
+    Both exit with 3, and say which it is and what to do about it.
+    """
+    shell.state.mkdir(mode=0o700)
+    (shell.state / name).write_text("mine")
+    for command in (["serve"], ["doctor", "--offline"]):
+        found = shell.run(*command)
+        assert found.returncode == 3
+        assert f"{name} is a link or a file" in found.stderr
+        assert "Move it away" in found.stderr
+    assert (shell.state / name).read_text() == "mine"
+
+
 # Accounts
 
 

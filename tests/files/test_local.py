@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from vidrelay.core.errors import DiskFull
+from vidrelay.core.errors import DiskFull, RelayUnavailable
 from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
-from vidrelay.files.local import LocalFiles
+from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.testing.records import make_file
 from vidrelay.testing.simulation.disk import longest_file
 
@@ -336,6 +336,42 @@ async def test_free_room_is_told_even_before_the_cache_exists(files: LocalFiles)
     Free bytes are told though the cache's folder is not there yet.
     """
     assert files.free_bytes() > 0
+
+
+def plant(root: Path, what: str) -> None:
+    (root.parent / "elsewhere").mkdir()
+    if what == "file":
+        root.write_bytes(b"")
+    else:
+        root.symlink_to(root.parent / ("elsewhere" if what == "link" else "nowhere"))
+
+
+@pytest.mark.parametrize("what", ["file", "link", "dangling link"])
+async def test_in_the_place_of_the_cache_is_no_room(files: LocalFiles, root: Path, what: str) -> None:
+    """
+    Where a link or a file is in the cache's place nothing could be saved, so nothing that is paid for may be begun.
+    """
+    plant(root, what)
+    assert files.free_bytes() == 0
+    root.unlink()
+    assert files.free_bytes() > 0
+    await save(files)
+    assert files.free_bytes() > 0
+
+
+@pytest.mark.parametrize("what", ["file", "link", "dangling link"])
+def test_what_is_no_directory_is_refused_by_its_name(root: Path, what: str) -> None:
+    """
+    A link or a file in a directory's place is named, with what to do; none, and a real one, are well.
+    """
+    plant(root, what)
+    with pytest.raises(RelayUnavailable, match="cache is a link or a file") as refused:
+        require_folder(root)
+    assert "Move it away" in str(refused.value.hint)
+    root.unlink()
+    require_folder(root)
+    root.mkdir()
+    require_folder(root)
 
 
 @pytest.mark.parametrize("turns", range(12))

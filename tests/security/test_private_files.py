@@ -111,20 +111,19 @@ def test_a_link_in_a_files_place_is_not_followed(tmp_path: Path, planted: Path, 
         assert life.http.get("/health").status_code == 200
 
 
-@pytest.mark.parametrize("names", [["logs"], ["cache", "assets", "preview"]], ids="-".join)
-def test_a_link_in_a_folders_place_is_not_followed(tmp_path: Path, planted: Path, names: list[str]) -> None:
+@pytest.mark.parametrize("name", ["logs", "cache", "assets", "preview"])
+def test_a_link_in_a_folders_place_is_not_followed(tmp_path: Path, planted: Path, name: str) -> None:
     """
     Nothing is written through it; `generate` starts a relay where there is none, which logs as well.
     """
     (tmp_path / "state").mkdir(mode=0o700)
-    for name in names:
-        (tmp_path / "state" / name).symlink_to(planted)
-    with may_refuse(), Life(tmp_path) as life:
+    (tmp_path / "state" / name).symlink_to(planted)
+    with contextlib.nullcontext() if name == "preview" else may_refuse(), Life(tmp_path) as life:
         Image.new("RGB", (64, 64), "red").save(tmp_path / "a.png")
-        assert life.http.post("/assets", content=(tmp_path / "a.png").read_bytes()).status_code == 507
+        assert life.http.post("/assets", content=(tmp_path / "a.png").read_bytes()).status_code == 200
         task = life.http.post("/generate", json={"prompt": "a fox", "duration": 1}).json()
         assert life.http.get(f"/task/{task['taskId']}", params={"wait": 2, "seen": "submitting"}).status_code == 200
-    if names == ["logs"]:
+    if name != "preview":
         assert Life(tmp_path).run("generate", "a fox", "--no-wait").returncode == 3
 
 

@@ -87,6 +87,8 @@ def _draw(finding: Finding) -> None:
 async def _look(where: Where, *, offline: bool) -> AsyncIterator[Finding]:
     for finding in _directory(where.state_dir):
         yield finding
+    for finding in _inside(where.state_dir):
+        yield finding
     yield await _relay(where)
     yield _time(datetime.now(UTC))  # noqa: TID251 the wall clock itself is what is looked at
     config: Config | None = None
@@ -126,6 +128,21 @@ def _directory(state_dir: Path) -> Iterator[Finding]:
         )
     else:
         yield Finding(subject="state directory", verdict="ok", detail=str(state_dir))
+
+
+def _inside(state_dir: Path) -> Iterator[Finding]:
+    """
+    What is wrong with what lies in the state directory.
+    """
+    from vidrelay.files.local import require_folder
+
+    if not state_dir.is_dir():
+        return
+    for name in ("cache", "assets"):
+        try:
+            require_folder(state_dir / name)
+        except (VidrelayError, OSError) as error:
+            yield Finding(subject=name, verdict="wrong", detail=str(error), advice=getattr(error, "hint", None))
 
 
 async def _relay(where: Where) -> Finding:

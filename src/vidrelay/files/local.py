@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from vidrelay.clock import SystemClock
-from vidrelay.core.errors import DiskFull
+from vidrelay.core.errors import DiskFull, RelayUnavailable
 from vidrelay.core.ports import PartFile, ResultName
 from vidrelay.core.task import FileRef
 
@@ -46,6 +46,20 @@ _CREATE = _REOPEN | os.O_CREAT | os.O_EXCL
 
 GRAIN_SECONDS = 2.0
 """The coarsest times that a file system of today keeps (FAT's)."""
+
+
+def require_folder(path: Path) -> None:
+    """
+    Refuse what is no directory of ours; one that is not there yet is made when it is first needed.
+
+    Raises:
+        RelayUnavailable: A link or a file is in its place, so nothing could ever be saved there.
+    """
+    if not _may_be_folder(path):
+        raise RelayUnavailable(
+            f"{path} is a link or a file, not a directory: what is paid for could not be saved.",
+            hint="Move it away, and the directory is made anew. To keep everything elsewhere: --state-dir DIR.",
+        )
 
 
 class LocalFiles:
@@ -142,8 +156,11 @@ class LocalFiles:
 
     def free_bytes(self) -> int:
         """
-        Free room on the disk that holds the cache.
+        Free room on the disk that holds the cache; none where something else is in the cache's place.
         """
+        if not _may_be_folder(self._root):
+            logger.error("cache.no_directory path=%s", self._root)
+            return 0
         return shutil.disk_usage(self._existing()).free
 
     def _existing(self) -> Path:
@@ -208,6 +225,16 @@ class LocalFiles:
         stem, _, extension = entry.name.rpartition(".")
         path = f"{folder}/{entry.name}"
         return not ((extension == "part" and stem in self._parts) or path in self._made or path in known)
+
+
+def _may_be_folder(path: Path) -> bool:
+    """
+    Whether a directory of ours is there, or nothing yet.
+    """
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def _make_folder(path: Path, *, instead_of_link: bool = False) -> None:
