@@ -700,6 +700,19 @@ def test_serve_and_doctor_name_what_is_in_a_folders_place(shell: Shell, name: st
     assert (shell.state / name).read_text() == "mine"
 
 
+def test_doctor_counts_the_answers_that_were_only_written_down(shell: Shell) -> None:
+    """
+    What lies in the emergency journal is a note, with what to do; it stays there.
+    """
+    shell.state.mkdir(mode=0o700)
+    (shell.state / "emergency.jsonl").write_text('\n{"task": "a"}\n\n{"ta')
+    found = shell.run("doctor", "--offline")
+    assert found.returncode == 0
+    assert "2 answers of providers" in found.stderr
+    assert "put back the relay.db" in found.stderr
+    assert (shell.state / "emergency.jsonl").exists()
+
+
 # Accounts
 
 

@@ -179,6 +179,63 @@ async def test_a_torn_line_of_the_journal_hides_no_other(ground, switch):
         assert (await life.relay.get(task.id)).remote_id == "job-1"
 
 
+async def test_what_the_database_does_not_know_stays_written_down(ground, switch, capsys):
+    """Somebody moved relay.db away: its answers wait in the journal, told at each start, and are taken over later."""
+    async with ground.life() as life:
+        task = await accepted_on_a_full_disk(life, switch, ground)
+        ground.kill()
+    switch.on = False
+    path = ground.folder / "emergency.jsonl"
+    lines = path.read_bytes().split()
+    (ground.folder / "away").mkdir()
+    for file in ground.folder.glob("relay.db*"):
+        file.rename(ground.folder / "away" / file.name)
+    for _ in range(2):
+        async with ground.life():
+            assert f"task {task.id} was accepted by its provider as job-1" in capsys.readouterr().err
+            assert path.read_bytes().split() == lines
+    for file in ground.folder.glob("relay.db*"):
+        file.unlink()
+    for file in (ground.folder / "away").iterdir():
+        file.rename(ground.folder / file.name)
+    async with ground.life() as life:
+        assert (await life.relay.get(task.id)).remote_id == "job-1"
+        assert not path.exists()
+        assert "emergency" not in capsys.readouterr().err
+        await life.until(State.DONE, prompts=2)
+    assert len(ground.provider.creates) == 2
+
+
+async def test_only_what_was_taken_over_goes_from_the_journal(ground, switch, capsys):
+    """Lines of unknown tasks and torn ones stay, byte for byte, also when a later answer is written down and saved."""
+    async with ground.life() as life:
+        task = await accepted_on_a_full_disk(life, switch, ground)
+        ground.kill()
+    path = ground.folder / "emergency.jsonl"
+    whole = path.read_bytes().strip()
+    foreign = whole.replace(task.id.encode(), b"id-of-another").replace(b"job-1", b"job-9")
+    torn = [whole.replace(task.id.encode(), b"id-of-a-third")[:-9], b'{"ta']
+    of_ours = whole[:-9]
+    path.write_bytes(b"\n".join([torn[0], b"", of_ours, foreign, whole, torn[1]]))
+    switch.on = False
+    async with ground.life() as life:
+        assert path.read_bytes().splitlines() == [torn[0], foreign, torn[1]]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        told = capsys.readouterr().err
+        assert "task id-of-another was accepted by its provider as job-9" in told
+        assert "cut short, of task id-of-a-third" in told
+        assert "cut short, of task unknown" in told
+        assert task.id not in told
+        await life.until(State.DONE, prompts=1)
+        switch.on = True
+        await ground.clock.advance(6)
+        assert len(path.read_bytes().split(b"\n\n")) == 2
+        switch.on = False
+        await life.until(State.DONE, prompts=2)
+        assert path.read_bytes().splitlines() == [torn[0], foreign, torn[1]]
+    assert len(ground.provider.creates) == 2
+
+
 async def test_an_answer_that_came_through_is_not_taken_over_again(ground, switch):
     """A journal that was left behind although its answer was saved changes nothing."""
     async with ground.life() as life:

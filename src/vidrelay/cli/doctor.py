@@ -135,6 +135,8 @@ def _inside(state_dir: Path) -> Iterator[Finding]:
     What is wrong with what lies in the state directory.
     """
     from vidrelay.files.local import require_folder
+    from vidrelay.store.emergency import JOURNAL_NAME
+    from vidrelay.store.reserve import Journal
 
     if not state_dir.is_dir():
         return
@@ -143,6 +145,19 @@ def _inside(state_dir: Path) -> Iterator[Finding]:
             require_folder(state_dir / name)
         except (VidrelayError, OSError) as error:
             yield Finding(subject=name, verdict="wrong", detail=str(error), advice=getattr(error, "hint", None))
+    try:
+        answers = len(Journal(state_dir / JOURNAL_NAME).lines())
+    except OSError as error:
+        yield Finding(subject=JOURNAL_NAME, verdict="wrong", detail=str(error), advice="Make it readable, or move it.")
+        return
+    if answers:
+        yield Finding(
+            subject=JOURNAL_NAME,
+            verdict="note",
+            detail=f"{answers} answers of providers that may not be in the database; what they tell of may be paid for",
+            advice="The relay takes them over when it starts, and names what it does not know. For that, put back the "
+            "relay.db that it belongs to; or look for the job at the provider, and then delete the file.",
+        )
 
 
 async def _relay(where: Where) -> Finding:

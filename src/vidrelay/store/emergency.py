@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -30,11 +30,12 @@ from vidrelay.core.errors import (
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, advance
 from vidrelay.core.ports import Admission, Store, TwinRule
 from vidrelay.core.task import State, Task
-from vidrelay.store.reserve import Ballast, Journal, Written
+from vidrelay.store.reserve import Ballast, Journal, Written, task_of, written
 
 logger = logging.getLogger(__name__)
 
 BALLAST_BYTES = 16 * 1024 * 1024
+JOURNAL_NAME = "emergency.jsonl"
 
 
 class EmergencyStore:
@@ -48,7 +49,7 @@ class EmergencyStore:
         """
         self._store = store
         self._ballast = Ballast(folder / "ballast", ballast_bytes)
-        self._journal = Journal(folder / "emergency.jsonl")
+        self._journal = Journal(folder / JOURNAL_NAME)
         self._unsaved: dict[str, bool] = {}  # by task: whether the journal has its answer
         self._writing = asyncio.Lock()  # guards the journal's file, and what `_unsaved` says of it
 
@@ -56,21 +57,32 @@ class EmergencyStore:
         """
         Take over what an earlier life of the relay could only write down, and put the ballast in its place.
 
+        What the database knows nothing of stays written down, and is told at each start: it may be paid for.
+
         Raises:
             DiskFull: The database still does not take it; it stays written down.
             StoreError: The same.
         """
-        for answer in await asyncio.to_thread(self._journal.read):
-            await self._take_over(answer)
-        await asyncio.to_thread(self._journal.clear)
+        lines = await asyncio.to_thread(self._journal.lines)
+        answers = [(line, written(line)) for line in lines]
+        claimed = {line for line, answer in answers if answer is not None and await self._take_over(answer)}
+        # Of a torn line the whole one may stand elsewhere, so they are looked at when all others are in.
+        claimed |= {line for line, answer in answers if answer is None and await self._is_settled(line)}
+        left = [line for line in lines if line not in claimed]
+        await asyncio.to_thread(self._journal.keep, left)
+        if left:
+            _tell_left(left)
         await asyncio.to_thread(self._ballast.make)
 
-    async def _take_over(self, answer: "Written") -> None:
+    async def _take_over(self, answer: Written) -> bool:
+        """
+        Put an answer into the database; whether its job is known there now.
+        """
         event: Event = answer.event
         try:
             task = await self._store.get(answer.task_id)
             if task.remote_id == answer.remote_id:
-                return  # it was saved after all
+                return True  # it was saved after all
             if task.state is State.UNCERTAIN and isinstance(event, Accepted | Answered):
                 event = Found(remote_id=event.remote_id, times=event.times)
             await self._store.save(advance(task, event, answer.at), event, expected_version=task.version)
@@ -78,8 +90,20 @@ class EmergencyStore:
             logger.error(  # noqa: TRY400 what matters is what it says, not where
                 "emergency.unclaimed task=%s remote=%s why=%s", answer.task_id, answer.remote_id, refused.message
             )
-        else:
-            logger.warning("emergency.recovered task=%s remote=%s", answer.task_id, answer.remote_id)
+            return isinstance(refused, DuplicateRemote)
+        logger.warning("emergency.recovered task=%s remote=%s", answer.task_id, answer.remote_id)
+        return True
+
+    async def _is_settled(self, torn: bytes) -> bool:
+        """
+        Whether the database knows the job of the task that a torn line is about.
+        """
+        task_id = task_of(torn)
+        logger.warning("emergency.torn bytes=%d task=%s", len(torn), task_id)
+        try:
+            return task_id is not None and (await self._store.get(task_id)).remote_id is not None
+        except UnknownTask:
+            return False
 
     # What is looked after ---------------------------------------------------------------------------------------------
 
@@ -222,5 +246,25 @@ def _cry(answer: Written, failed: OSError) -> None:
             f"vidrelay: task {answer.task_id} was accepted by its provider as {answer.remote_id}, and the disk does "
             f"not take that down ({failed.strerror}). If it is uncertain later: "
             f"vidrelay resolve {answer.task_id} --adopt {answer.remote_id}\n"
+        )
+        sys.stderr.flush()
+
+
+def _tell_left(lines: Sequence[bytes]) -> None:
+    """
+    Say what stays in the journal, to whoever starts the relay.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        for line in lines:
+            answer = written(line)
+            what = (
+                f"task {answer.task_id} was accepted by its provider as {answer.remote_id}"
+                if answer
+                else f"a line that was cut short, of task {task_of(line) or 'unknown'}"
+            )
+            sys.stderr.write(f"vidrelay: {JOURNAL_NAME} tells what the database does not take: {what}\n")
+        sys.stderr.write(
+            "  It may be paid for. Put back the relay.db that it belongs to; or look for the job at the provider, and "
+            f"then delete {JOURNAL_NAME}.\n"
         )
         sys.stderr.flush()

@@ -5,8 +5,9 @@ What is kept for the moment when the disk is full: room on it, and a journal of 
 import json
 import logging
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_TASK = re.compile(rb'\s*\{"task":\s*"([A-Za-z0-9_-]+)"')
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -41,6 +43,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._kept: tuple[bytes, ...] = ()
 
     def append(self, answer: Written) -> None:
         """
@@ -61,32 +64,54 @@ class Journal:
             os.close(descriptor)
         sync_folder(self._path.parent)
 
-    def read(self) -> list[Written]:
+    def lines(self) -> list[bytes]:
         """
-        Every answer that is whole.
+        What was written, line by line, torn lines too; see `written` and `task_of`.
 
         Raises:
             OSError: The file is there and cannot be read.
         """
         try:
             with os.fdopen(os.open(self._path, _READ), "rb") as file:
-                lines = file.read().splitlines()
+                return [line for line in file.read().split(b"\n") if line.strip()]
         except FileNotFoundError:
             return []
-        found = (_answer(line) for line in lines if line.strip())
-        return [answer for answer in found if answer is not None]
+
+    def keep(self, lines: Sequence[bytes]) -> None:
+        """
+        Leave only these lines, now and whenever it is cleared: nobody else knows of what they tell.
+        """
+        self._kept = tuple(lines)
+        self.clear()
 
     def clear(self) -> None:
         """
-        Remove the file; where that fails its answers are passed over later, for they are saved.
+        Remove the file, or all of it but what is kept. Where that fails its answers are passed over later, for they are
+        saved.
         """
         try:
-            self._path.unlink(missing_ok=True)
+            if not self._kept:
+                self._path.unlink(missing_ok=True)
+            elif self.lines() != list(self._kept):
+                self._write_anew()
         except OSError as failed:
             logger.warning("emergency.not_cleared why=%s", failed.strerror)
 
+    def _write_anew(self) -> None:
+        draft = self._path.with_name(f"{self._path.name}.new")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
+            file.write(b"\n".join((*self._kept, b"")))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+        sync_folder(self._path.parent)
 
-def _answer(line: bytes) -> Written | None:
+
+def written(line: bytes) -> Written | None:
+    """
+    The answer that a line of the journal tells; None where it is torn.
+    """
     try:
         told: Mapping[str, object] = json.loads(line)
         fields = dict(told)
@@ -98,8 +123,15 @@ def _answer(line: bytes) -> Written | None:
             event=rows.answer_of(fields),
         )
     except (ValueError, TypeError, KeyError):
-        logger.warning("emergency.torn bytes=%d", len(line))
         return None
+
+
+def task_of(line: bytes) -> str | None:
+    """
+    The task that a torn line is about, where so much of it is left.
+    """
+    found = _TASK.match(line)
+    return found[1].decode("ascii") if found else None
 
 
 class Ballast:
