@@ -884,8 +884,8 @@ class Pricing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPlan:
     """
-    One account as the scheduler knows it. `server` names the far end, so that accounts which share its jobs are known by
-    it: its address, empty for the provider's own. `drop_idle` closes its transport's connections that no call uses;
+    One account as the scheduler knows it. `server` names the far end, so that accounts which share its jobs are known
+    by it: its address, empty for the provider's own. `drop_idle` closes its transport's connections that no call uses;
     `key_from` says in words where its key was found, None where it has none.
     """
 

@@ -291,14 +291,13 @@ class Submitter:
 
     def _has_rival(self, task: Task) -> bool:
         """
-        Whether another create was lost, or is on its way, at the same far end that the one job found may be as well. A
-        list shows less than what was sent, so there the prompt alone tells them apart.
+        Whether another create of the account was lost, or is on its way, that the one job found may be as well. A list
+        shows less than what was sent, so there the prompt alone tells them apart.
         """
-        account = self._tools.accounts[task.account]
-        neighbours, by_list = self._tools.neighbours(account), account.plan.adapter.traits.dedupe is Dedupe.LIST
+        by_list = self._tools.accounts[task.account].plan.adapter.traits.dedupe is Dedupe.LIST
         return any(
             other.id != task.id
-            and other.account in neighbours
+            and other.account == task.account
             and (other.fingerprint == task.fingerprint or (by_list and other.request.prompt == task.request.prompt))
             and other.state in (State.UNCERTAIN, State.SUBMITTING)
             for other in self._tools.roster.live()
