@@ -80,6 +80,26 @@ async def test_it_takes_a_fraction_of_the_polls(bench):
     assert await calls(lists=True) < 0.5 * await calls(lists=False)
 
 
+@pytest.mark.parametrize("floor", [5.0, 10.0, 15.0])
+async def test_tasks_keep_step_however_high_the_floor_is(bench, floor):
+    """Six tasks that were accepted one after another, at a pace that is the floor itself: one call a round."""
+    bench.adapter = ToyAdapter(lists=True)
+    bench.adapter.traits = replace(bench.adapter.traits, poll_floor=floor)
+    bench.provider.run_seconds = 1000.0
+    async with bench.running():
+        for number in range(6):
+            await bench.submit(f"clip {number}")
+            await bench.clock.advance(2.2)
+        await bench.clock.advance(2 * floor)
+        before = len(asked(bench))
+        await bench.clock.advance(150)
+        rounds = asked(bench)[before:]
+        gaps = [later - earlier for job in range(1, 7) for earlier, later in pairwise(asked_for(bench, f"job-{job}"))]
+    assert len(rounds) <= 150 / floor + 3
+    assert len([at for at in listed(bench) if at in rounds]) >= len(rounds) - 1
+    assert min(gaps) >= floor - A_MOMENT
+
+
 async def test_one_task_alone_is_polled(bench):
     """A poll tells more than a list."""
     async with bench.running():

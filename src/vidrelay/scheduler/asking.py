@@ -98,7 +98,9 @@ class Asker:
         """
         The account's other tasks to be asked for by the same call; none where the task is to be polled by itself.
 
-        One is nearly due when more than half of its wait is over: so those of one account soon keep step.
+        One is nearly due when more than half of its wait is over. One whose floor has not passed yet is put off till it
+        will have, counted from now: so those of one account keep step from the next call on, however high the floor is,
+        and none waits longer than two floors.
         """
         traits = account.plan.adapter.traits
         if not traits.lists or track.alone or task.state is State.DOWNLOADING:
@@ -114,6 +116,8 @@ class Asker:
             waited = now - max(other_track.asked_at, other_track.placed_at)
             if waited >= max(traits.poll_floor, other_track.due - now):
                 found[task_id] = other, other_track
+            elif waited < traits.poll_floor and other_track.mail is None:
+                other_track.due = max(other_track.due, now + traits.poll_floor)
         return found
 
     def _runs(self, task: Task) -> bool:
