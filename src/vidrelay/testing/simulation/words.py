@@ -290,7 +290,14 @@ WORDS: dict[Dedupe, type[PlainWords]] = {
 
 
 def _alike(job: Mapping[str, Any], task: Task) -> bool:
-    return all(job.get(name) == value for name, value in task.parameters.items())
+    """
+    Whether a listed job says what the task does; which of a picture's copies was named makes no difference.
+    """
+    return all(_uncopied(job.get(name)) == _uncopied(value) for name, value in task.parameters.items())
+
+
+def _uncopied(value: Any) -> Any:
+    return {name: inner for name, inner in value.items() if name != "$copy"} if isinstance(value, Mapping) else value
 
 
 def _made_then(job: Mapping[str, Any], search: Search) -> bool:
