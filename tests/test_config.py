@@ -170,6 +170,7 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'http://api.example'", ":3", "loopback"),
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'https://u:p@api.example'", ":3", "name or password"),
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'ftp://api.example'", ":3", "https"),
+        ("[accounts.a]\nprovider = 'openai'\nbase_url = 'http://127.0.0.1:/v1'", ":3", "plain address"),
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'https://api.example/?a=1'", ":3", "must not hold"),
         ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['*']", ":3", "host names"),
         ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['10.0.0.1']", ":3", "host names"),

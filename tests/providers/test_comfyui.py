@@ -251,6 +251,13 @@ def test_pictures_go_where_they_are_marked() -> None:
     assert sent(it, task)["prompt"]["5"]["inputs"] == {"a": "1.png", "b": "2.png", "c": "3.png"}
 
 
+def test_a_picture_that_stands_alone_is_the_first_frame() -> None:
+    """Without a role, as the command line gives it, it goes where the graph marks a first frame and nothing else."""
+    it = TestComfyUi.sheet.rehearse()
+    task = of(it, **{**FIELDS, "extra": {"graph": PICTURED}}, references=(Reference(asset=PICTURE.id),))
+    assert task.parameters["values"]["first_frame"]["$asset"] == PICTURE.id
+
+
 async def test_a_picture_is_called_what_the_server_calls_it() -> None:
     """Another of the same name makes it `name (1).png`, and a folder stands before it."""
     it = TestComfyUi.sheet.rehearse()

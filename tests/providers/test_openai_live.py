@@ -2,7 +2,7 @@
 The adapter of the OpenAI Videos shape in conversation with the pretend provider, in each dialect.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -188,3 +188,26 @@ async def test_a_dead_address_is_renewed_by_asking_again() -> None:
         requests = [it.adapter.download(task, output) for output in (dead, fresh)]
         assert [(await send(it.client, request)).status for request in requests] == [403, 200]
         assert all("Authorization" not in request.headers for request in requests)
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+async def test_one_list_tells_of_all_that_run(spoken: str) -> None:
+    """Where the account names its dialect, one call says of each task what a poll of it says."""
+    async with talk(spoken, dialect=spoken, run_seconds=60, workers=1) as it:
+        tasks = [await it.accepted(it.task(prompt)) for prompt in ("one", "[run=0] two", "[fail] three")]
+        it.simulator.finish()
+        tasks.append(await it.accepted(it.task("four")))
+        assert it.adapter.traits.lists
+        told = await converse_with(it.client, it.adapter.poll_many(tasks))
+        assert isinstance(told, Mapping)
+        assert {type(told[task.id]) for task in tasks} == {Ready, Failed, StillRunning}
+        for task in tasks:
+            assert type(told[task.id]) is type(await it.poll(task))
+        it.simulator.arm("list-error=503")
+        assert isinstance(await converse_with(it.client, it.adapter.poll_many(tasks)), Trouble)
+
+
+def test_an_unnamed_dialect_is_polled_one_by_one() -> None:
+    """A gateway that nobody has named may have no list."""
+    settings = AdapterSettings(now=SystemClock().now, base_url="https://host.example/v1")
+    assert not OpenAiAdapter(settings).traits.lists

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from vidrelay.config.keys import KeySource, from_environment, key_fault
 from vidrelay.config.places import MAX_CONFIG_BYTES, read_trusted
@@ -346,13 +346,20 @@ def _base_url(table: Table, private: bool) -> str | None:
     return text.rstrip("/")
 
 
+def _has_no_port(parts: SplitResult) -> bool:
+    """
+    Whether a colon stands where a port should follow.
+    """
+    return parts.netloc.endswith(":")
+
+
 def _base_url_fault(text: str, private: bool) -> str | None:
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
         return "is no address"
-    if not text.isascii() or " " in text or "\\" in text or "%" in text or not host or port == 0:
+    if not text.isascii() or " " in text or "\\" in text or "%" in text or not host or port == 0 or _has_no_port(parts):
         return 'is no plain address such as "https://api.example.com/v1"'
     if parts.username is not None or parts.password is not None:
         return "must not hold a name or password; use key_env, key_file or keyring"

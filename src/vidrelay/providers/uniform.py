@@ -65,7 +65,8 @@ def whole(value: float, low: int, high: int, *, field: str) -> int:
     """
     if float(value).is_integer() and low <= value <= high:
         return int(value)
-    raise InvalidRequest(f"{field} must be a whole number from {low} to {high}, not {value:g}.", field=field)
+    told = int(value) if float(value).is_integer() else value
+    raise InvalidRequest(f"{field} must be a whole number from {low} to {high}, not {told}.", field=field)
 
 
 def plain(value: float | None) -> float | None:

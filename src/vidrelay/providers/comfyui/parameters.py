@@ -4,6 +4,7 @@ Says a uniform request as a graph and the values for its marks, and writes the t
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -166,12 +167,15 @@ def _size(request: Request, names: set[str]) -> dict[str, int]:
 
 def _pictures(request: Request, assets: Mapping[str, Asset], names: set[str]) -> dict[str, Any]:
     """
-    A frame goes where the graph marks one, every other picture to the next of `{picture1}`, `{picture2}` and so on.
+    A frame goes where the graph marks one, every other picture to the next of `{picture1}`, `{picture2}` and so on. One
+    that stands alone without a role is the first frame where the graph marks that and no other picture.
     """
     placed: dict[str, Any] = {}
     number = 0
-    for index, one in enumerate(request.references):
+    is_frame = len(request.references) == 1 and FRAMES[0] in names and f"{PICTURE}1" not in names
+    for index, given in enumerate(request.references):
         where = f"references[{index}]"
+        one = replace(given, role=FRAMES[0]) if given.role is None and is_frame else given
         if one.role not in (None, REFERENCE, *FRAMES):
             told = ", ".join((*FRAMES, REFERENCE))
             raise InvalidRequest(f"A reference cannot be a {one.role!r} here, only {told}.", field=f"{where}.role")

@@ -6,7 +6,7 @@ error code and the job as body, aborts on DELETE, and lists from its memory alon
 keep them elsewhere, and its DELETE only forgets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from vidrelay.core.ports import (
     FindOutcome,
     NotThere,
     PictureRule,
+    PollManyOutcome,
     PollOutcome,
     Prepared,
     Refused,
@@ -37,7 +38,17 @@ from vidrelay.providers.listing import Between, between, settled
 from vidrelay.providers.openai import parameters, words
 from vidrelay.providers.openai.reading import ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
-from vidrelay.providers.replies import answered, instant_of, number_of, percent_of, read_object, text_of, told, wait_of
+from vidrelay.providers.replies import (
+    answered,
+    instant_of,
+    number_of,
+    percent_of,
+    read_object,
+    rows_of,
+    text_of,
+    told,
+    wait_of,
+)
 from vidrelay.providers.verdicts import NOT_OURS, Standing, without_id
 
 MAX_PAGES = 5
@@ -72,6 +83,8 @@ class OpenAiAdapter(JsonAdapter):
             hosts=_hosts(self.base),
             irrelevant=words.IRRELEVANT,
             pictures=PictureRule(),
+            # A gateway that nobody has named may have no list, and a list that fails costs a call before each poll.
+            lists=self._dialect is not Dialect.AUTO,
         )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -122,6 +135,23 @@ class OpenAiAdapter(JsonAdapter):
             return NotThere(detail=why or f"it answered {reply.status}")
         detail = f"the provider answered {reply.status}: {why or 'nothing that can be read'}"
         return refusal(reply, job, key=self.key) or Trouble(detail=detail, retry_after=wait_of(reply))
+
+    def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
+        """
+        The newest hundred of the list; what is further down, or not there, is asked for by itself.
+        """
+        reply = yield self.get("/videos", max_reply_bytes=LIST_REPLY_BYTES, order="desc", limit=PAGE)
+        rows = rows_of(answered(reply) or {}, "data")
+        if rows is None:
+            detail = f"the provider's list cannot be read (it answered {reply.status})"
+            refused = refusal(reply, read_object(reply), key=self.key)
+            return refused or Trouble(detail=detail, retry_after=wait_of(reply))
+        listed = {text_of(row, "id"): (row, status) for row in rows if (status := text_of(row, "status")) is not None}
+        return {
+            task.id: self._seen(*listed[task.remote_id], task.remote_id)
+            for task in tasks
+            if task.remote_id is not None and task.remote_id in listed
+        }
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
