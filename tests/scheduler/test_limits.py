@@ -138,3 +138,22 @@ async def test_what_is_told_is_written_when_it_is_news(bench):
         assert (await bench.store.counters())["stateWrites"] == before
         await bench.clock.advance(13 * 60 * MINUTES)
         assert (await bench.store.counters())["stateWrites"] == before + 1
+
+
+async def test_windows_that_change_their_shape_are_never_exceeded(bench):
+    """Tasks from before the provider told its limits by model count in their model's window, and wait for it."""
+    bench.provider.run_seconds = 1000.0
+    bench.provider.limits_seconds = 50.0
+    bench.provider.told_limits = {"model-a": 1, "model-b": 1}
+    async with bench.running():
+        first = await bench.submit("one", model_version="model-a")
+        second = await bench.submit("two", model_version="model-a")
+        await bench.clock.advance(60)
+        third = await bench.submit("three", model_version="model-a")
+        other = await bench.submit("four", model_version="model-b")
+        await bench.clock.advance(60)
+        states = [(await bench.relay.get(task.id)).state for task in (first, second, third, other)]
+        assert states == [State.RUNNING, State.QUEUED, State.QUEUED, State.RUNNING]
+        await bench.clock.advance(4000)
+        for task in (first, second, third, other):
+            assert (await bench.relay.get(task.id)).state is State.DONE

@@ -200,7 +200,7 @@ class Loop:
         while self._roster.line.waiting(key) and not self._stopping:
             monotonic = self._clock.monotonic()
             limit = account.limit(key[1], monotonic).places
-            if account.rest(creates=True, monotonic=monotonic) > 0 or len(self._roster.holding(key)) >= limit:
+            if account.rest(creates=True, monotonic=monotonic) > 0 or not self._has_room(key, account, as_of):
                 return taken
             if self._turn_in(account, monotonic) > 0:
                 return taken
@@ -228,6 +228,24 @@ class Loop:
             account.probe(monotonic)
             taken += 1
         return taken
+
+    def _has_room(self, key: WindowKey, account: Account, as_of: datetime) -> bool:
+        """
+        Whether the first in line may be given a place: in the window that it was made for, and in the one that its
+        model has now. They differ where the account's windows have changed their shape since, for its provider told
+        its limits for the first time, or the settings were edited.
+        """
+        first = self._roster.get_live(*self._roster.line.first(key, 1))
+        keys = {key} if first is None else {key, (account.name, account.window_of(first.model_version))}
+        monotonic = self._clock.monotonic()
+        return all(self._taken(one, account, as_of) < account.limit(one[1], monotonic).places for one in keys)
+
+    def _taken(self, key: WindowKey, account: Account, as_of: datetime) -> int:
+        """
+        How many tasks that are at work take the window's places, whichever window they were made for.
+        """
+        strays = self._roster.elsewhere(key, as_of, lambda task: account.window_of(task.model_version) == key[1])
+        return len(self._roster.holding(key)) + strays
 
     def _turn_in(self, account: Account, monotonic: float) -> float:
         """

@@ -6,7 +6,7 @@ The store tells each commit in its order (`note`), so what is announced here is 
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
@@ -139,6 +139,20 @@ class Roster:
         """
         held = (*self._lost.values(), *self._outlived.values())
         return [task for task in held if window_key(task) == key and task.holds_place(now)]
+
+    def elsewhere(self, key: WindowKey, now: datetime, belongs: Callable[[Task], bool]) -> int:
+        """
+        How many places of the account's other windows are taken by tasks for which `belongs` holds.
+        """
+        account, window = key
+        placed = [ids for (name, other), ids in self._holding.items() if name == account and other != window]
+        live = [self._tasks[task_id] for ids in placed for task_id in ids]
+        held = [
+            task
+            for task in (*self._lost.values(), *self._outlived.values())
+            if task.account == account and task.window != window and task.holds_place(now)
+        ]
+        return sum(map(belongs, (*live, *held)))
 
     def active(self) -> list[tuple[str, Track]]:
         """
