@@ -33,7 +33,8 @@ METHODS = [
 TARGETS = [
     *(b"/", b"/health", b"/generate", b"/task/t", b"/task/t/result?index=0", b"/task/t/events", b"/tasks?limit=1"),
     *(b"/task/t/cancel", b"/task/t/resolve", b"/tasks?state=done,queued&cursor=YmVmb3JlOjE", b"/events", b"/assets"),
-    *(b"/accounts", b"/accounts/sim/resume", b"/cache", b"/cache/verify", b"/cache/clear", b"/stats", b"/metrics"),
+    *(b"/accounts", b"/accounts/sim/resume", b"/accounts/sim/check", b"/cache", b"/cache/verify", b"/cache/clear"),
+    *(b"/stats", b"/metrics"),
     *(b"/openapi.json", b"/proof", b"/login", b"/login?code=" + b"A" * 43, b"/login/code", b"/shutdown", b"/nowhere"),
     *(b"//health", b"/./health", b"/../etc/passwd", b"/%2e%2e/", b"/task/%00", b"/task/%ff%fe", b"/task/" + b"a" * 300),
     *(b"*", b"http://evil.example/", b"http://127.0.0.1/health", b"evil.example:443", b"/\xff", b"/a b", b"/#", b"?"),
