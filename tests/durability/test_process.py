@@ -84,7 +84,8 @@ def test_a_database_that_somebody_else_holds_is_503_with_retry_after(tmp_path):
                 other.execute("ROLLBACK")
             assert (busy.status_code, busy.json()["code"]) == (503, "store_busy")
             assert int(busy.headers["retry-after"]) >= 1
-            assert 4.5 < took < 10
+            # What waits in the writer before it, if anything does, waits its own five seconds first.
+            assert 4.5 < took < 15
             running.until(running.submit("a boat").json()["taskId"], "done")
 
 

@@ -3,20 +3,26 @@ Reference images are taken in whole or not at all, decoded once, in a child.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
+import signal
 import stat
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from PIL import Image
 
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
 from vidrelay.core.ports import PictureRule
+from vidrelay.files import assets
 from vidrelay.files.assets import ImageLimits, LocalAssets, sniff
 
 
@@ -525,3 +531,27 @@ def test_a_kind_is_told_by_its_first_bytes(head, media_type):
     PNG, JPEG and WebP are told by their first bytes, and anything else is none of them.
     """
     assert sniff(head) == media_type
+
+
+@pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists(), reason="needs Linux's /proc")
+def test_a_decoder_that_is_killed_at_once_costs_one_picture() -> None:
+    """Whenever it dies, also before it was told what to decode, the picture is refused and nothing else happens."""
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.is_set():
+            for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGKILL)
+
+    async def decode() -> list[dict[str, Any]]:
+        return [await assets._run(b'{"x": 1}\n') for _ in range(60)]
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        told = uvloop.run(decode())
+    finally:
+        over.set()
+        killer.join()
+    assert all(one["error"] == "unsupported" for one in told)

@@ -359,6 +359,9 @@ async def _run(line: bytes) -> dict[str, Any]:
             said, _ = await process.communicate(line)
     except TimeoutError:
         return {"error": "unsupported", "detail": f"it was not decoded within {CHILD_SECONDS:g} s"}
+    except (OSError, RuntimeError):
+        # It was gone before it had been told what to decode: uvloop raises RuntimeError for a pipe that is closed.
+        said = b""
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
