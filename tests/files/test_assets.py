@@ -22,7 +22,7 @@ from PIL import Image
 
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
 from vidrelay.core.ports import PictureRule
-from vidrelay.files import assets
+from vidrelay.files import assets as room
 from vidrelay.files.assets import ImageLimits, LocalAssets, sniff
 
 
@@ -545,7 +545,7 @@ def test_a_decoder_that_is_killed_at_once_costs_one_picture() -> None:
                     os.kill(int(pid), signal.SIGKILL)
 
     async def decode() -> list[dict[str, Any]]:
-        return [await assets._run(b'{"x": 1}\n') for _ in range(60)]
+        return [await room._run(b'{"x": 1}\n') for _ in range(60)]
 
     killer = threading.Thread(target=kill)
     killer.start()
