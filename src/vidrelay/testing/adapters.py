@@ -357,6 +357,7 @@ class AdapterContract:
         """Unless our own id tells them apart."""
         it = self.sheet.rehearse(window=5)
         if it.adapter.traits.dedupe is not Dedupe.LIST:
+            await self._guesses_nothing(it)
             return
         task = it.task(**self.sheet.fields)
         for _ in range(2):
@@ -369,6 +370,7 @@ class AdapterContract:
         """What is not listed yet is not absent; later it is found."""
         it = self.sheet.rehearse(list_lag=60.0)
         if it.adapter.traits.dedupe is not Dedupe.LIST:
+            await self._guesses_nothing(it)
             return
         task = it.task(**self.sheet.fields)
         await it.submitted(task)
@@ -381,6 +383,7 @@ class AdapterContract:
         for fault in ("error=503", "html", "truncated", "types", "rate"):
             it = self.sheet.rehearse()
             if it.adapter.traits.dedupe is not Dedupe.LIST:
+                await self._guesses_nothing(it)
                 return
             task = it.task(**self.sheet.fields)
             it.arm(f"list-{fault}")
@@ -394,6 +397,7 @@ class AdapterContract:
         for seconds in (0, 10, 60):
             it = self.sheet.rehearse()
             if not it.adapter.traits.can_cancel:
+                await self._stops_nothing(it)
                 return
             task = await it.submitted(it.task(**self.sheet.fields))
             await it.clock.advance(seconds)
@@ -411,6 +415,7 @@ class AdapterContract:
         for fault in ("error=500", "html", "auth", "rate"):
             it = self.sheet.rehearse()
             if not it.adapter.traits.can_cancel:
+                await self._stops_nothing(it)
                 return
             task = await it.submitted(it.task(**self.sheet.fields))
             it.arm(f"delete-{fault}")
@@ -425,6 +430,8 @@ class AdapterContract:
         """What it says of each task is what a poll of it says."""
         it = self.sheet.rehearse(window=10, workers=1, run_seconds=20.0, queue_seconds=0.0)
         if not it.adapter.traits.lists:
+            assert await it.run(it.adapter.poll_many([it.task(**self.sheet.fields)])) == {}
+            assert it.requests == []
             return
         prompts = ("one", "[fail] two", "three", "four")
         tasks = [await it.submitted(it.task(prompt, **self.sheet.fields)) for prompt in prompts]
@@ -456,6 +463,8 @@ class AdapterContract:
         """It says whether the key is taken, and makes no job."""
         it = self.sheet.rehearse()
         if not it.adapter.traits.can_check:
+            with pytest.raises(NotImplementedError):
+                await it.run(it.adapter.check())
             return
         assert isinstance(await it.run(it.adapter.check()), Checked)
         it.arm("any-auth")
@@ -463,6 +472,24 @@ class AdapterContract:
         assert isinstance(refused, Refused), refused
         assert not it.engine.jobs
         assert not any(request.creates for request in it.requests)
+
+    async def _guesses_nothing(self, it: Rehearsal) -> None:
+        """
+        Without a list, an equal job of somebody else is never taken for the lost one.
+        """
+        await it.submitted(it.task(**self.sheet.fields))
+        found = await it.find(it.task(**self.sheet.fields))
+        assert isinstance(found, Undecided), found
+
+    async def _stops_nothing(self, it: Rehearsal) -> None:
+        """
+        Without a way to stop a job, none is claimed to be stopped, and none is.
+        """
+        task = await it.submitted(it.task(**self.sheet.fields))
+        outcome = await it.run(it.adapter.cancel(task))
+        assert isinstance(outcome, Cancelled), outcome
+        assert outcome.outcome is CancelOutcome.UNSUPPORTED
+        assert next(iter(it.engine.jobs.values())).unended
 
     async def _ready(self, it: Rehearsal, task: Task) -> Ready:
         for _ in range(10):
