@@ -203,7 +203,7 @@ class Requests:
         return data.replace(self._token, b"x") if b"shutdown" in data else data
 
     def _good_calls(self) -> list[bytes]:
-        gets = [target for target in TARGETS[:27] if target != b"/shutdown"]
+        gets = [target for target in TARGETS[:28] if target != b"/shutdown"]
         calls = [
             b"%b %b HTTP/1.1\r\n%b\r\n" % (verb, target, self._own) for target in gets for verb in (b"GET", b"HEAD")
         ]

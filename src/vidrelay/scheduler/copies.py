@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 MARGIN = 0.1
 """The last share of a copy's life in which it is not used: the provider may fetch it later than the create comes."""
 
-
 CLEARED_SECONDS = 600.0
+"""So long no refused create is put down to a copy that was new when another was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
