@@ -15,8 +15,8 @@ from vidrelay.config import Config, KeySource, config_file, load_config, places,
 from vidrelay.config.keys import key_fault
 from vidrelay.config.units import duration, said, size
 from vidrelay.core.errors import ConfigError
+from vidrelay.core.plan import Pricing
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import Pricing
 from vidrelay.core.task import Money
 
 PROVIDERS = {"openai": (), "preview": (), "replicate": ("REPLICATE_API_TOKEN",), "fal": ("FAL_KEY", "FAL_API_KEY")}

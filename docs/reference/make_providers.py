@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from vidrelay.core.ports import Adapter
+from vidrelay.core.adapter import Adapter
 from vidrelay.providers.facts import Facts
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.registry import BUILT_IN, Provider, make_adapter

@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import product
 
 from ambiguous.line import Break, Framing, How, Shape, Side
-from vidrelay.core.ports import Dedupe
+from vidrelay.core.adapter import Dedupe
 
 LAGS = (0.0, 5.0, 15.0, 45.0, 120.0, 240.0, 300.0, 450.0, 590.0, 600.0)
 """How many seconds after its making a job is in the provider's list."""

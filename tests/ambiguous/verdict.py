@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import groupby
 
 from ambiguous.cases import Case
-from vidrelay.core.ports import Dedupe
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import State, Task
 from vidrelay.testing.simulation.provider import Create, Job
 

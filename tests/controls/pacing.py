@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from controls.planting import around, bug
+from vidrelay.core.adapter import Refused, Trouble
 from vidrelay.core.lifecycle import (
     Cancelled,
     Failed,
     Lost,
 )
-from vidrelay.core.ports import Refused, Trouble
 from vidrelay.core.task import Problem, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.relay import Relay

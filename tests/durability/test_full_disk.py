@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from vidrelay import assemble
+from vidrelay.core.adapter import Refused, Scope
 from vidrelay.core.errors import DatabaseUnusable, DiskFull
 from vidrelay.core.lifecycle import Answered, Failed
-from vidrelay.core.ports import AccountPlan, Refused, Scope
+from vidrelay.core.plan import AccountPlan
 from vidrelay.core.task import RemoteFile, State
 from vidrelay.scheduler.account import Account
 from vidrelay.store import emergency

@@ -20,8 +20,8 @@ import pytest
 import uvloop
 from PIL import Image
 
+from vidrelay.core.adapter import PictureRule
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.ports import PictureRule
 from vidrelay.files import assets as room
 from vidrelay.files.assets import ImageLimits, LocalAssets, sniff
 

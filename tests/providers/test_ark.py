@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Scope, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Refused, Scope, Search, Undecided
 from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.ark.adapter import make
 from vidrelay.providers.json_api import AdapterSettings

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from vidrelay.core.adapter import Copied, NotThere, Search, Trouble, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Copied, NotThere, Search, Trouble, Undecided
 from vidrelay.core.task import CancelOutcome, Reference, RemoteState, Task
 from vidrelay.providers.comfyui.adapter import make
 from vidrelay.providers.json_api import AdapterSettings

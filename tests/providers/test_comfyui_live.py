@@ -16,9 +16,9 @@ from typing import Any
 from PIL import Image
 
 from vidrelay.clock import SystemClock
+from vidrelay.core.adapter import Checked, Copied, Search
 from vidrelay.core.lifecycle import Accepted, Cancelled, Found, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import Checked, Copied, Search
 from vidrelay.core.task import Asset, CancelOutcome, Reference, Request, Task
 from vidrelay.providers.comfyui.adapter import ComfyUiAdapter, make
 from vidrelay.providers.json_api import AdapterSettings

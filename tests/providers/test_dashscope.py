@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest, OutboundRefused
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.dashscope.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

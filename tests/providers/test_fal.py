@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, RemoteFile, Task
 from vidrelay.providers.fal.adapter import make
 from vidrelay.providers.json_api import AdapterSettings

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Trouble, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused, Trouble, Unknown
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.google.adapter import make
 from vidrelay.providers.json_api import AdapterSettings

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from vidrelay.core.adapter import Checked, NotThere, Refused, Trouble
 from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import Checked, NotThere, Refused, Trouble
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.jimeng.adapter import make

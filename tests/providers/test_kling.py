@@ -9,9 +9,9 @@ from datetime import timedelta
 import jwt
 import pytest
 
+from vidrelay.core.adapter import NotThere, Refused, Undecided, Unknown
 from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import NotThere, Refused, Undecided, Unknown
 from vidrelay.core.task import Asset, Reference
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.kling.adapter import make

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Undecided
 from vidrelay.core.lifecycle import Found
-from vidrelay.core.ports import Undecided
 from vidrelay.providers.listing import Candidates, likeness, settled
 
 BYTES = b"\x89PNG one"

@@ -4,9 +4,9 @@ Luma's Dream Machine, held against its fact sheet and the pretend provider in it
 
 import pytest
 
+from vidrelay.core.adapter import Checked, Refused, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Checked, Refused, Search, Undecided
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Unknown
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused, Unknown
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma_agents.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.minimax.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe, NotThere, Refused, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Ready, StillRunning
 from vidrelay.core.messages import Form
-from vidrelay.core.ports import Dedupe, NotThere, Refused, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, RemoteState
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.new_api.adapter import make

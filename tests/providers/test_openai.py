@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from vidrelay.core.adapter import Dedupe, NotThere, Refused, Scope, Search, Trouble, Undecided, Unknown
 from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import Form, HttpReply
-from vidrelay.core.ports import Dedupe, NotThere, Refused, Scope, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import Asset, CancelOutcome, Reference, RemoteFile, RemoteState, Request, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import OpenAiAdapter, make

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from vidrelay.clock import SystemClock
+from vidrelay.core.adapter import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import Asset, CancelOutcome, Reference, Request, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import OpenAiAdapter

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from vidrelay.core.adapter import Checked, Refused, Unknown
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.ports import Checked, Refused, Unknown
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openrouter.adapter import make

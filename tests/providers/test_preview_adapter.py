@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from vidrelay.core.adapter import Search, Trouble, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import Search, Trouble, Undecided, Unknown
 from vidrelay.core.task import Asset, CancelOutcome, Reference, RemoteFile, RemoteState, Request
 from vidrelay.providers.preview.adapter import PreviewAdapter
 from vidrelay.testing.clock import START

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Search, Trouble, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import (
     Absent,
@@ -21,7 +22,6 @@ from vidrelay.core.lifecycle import (
     Ready,
     StillRunning,
 )
-from vidrelay.core.ports import Refused, Search, Trouble, Undecided
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.replicate.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

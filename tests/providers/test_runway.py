@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Trouble, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused, Trouble, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, RemoteState, Task
 from vidrelay.providers.runway.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from vidrelay.clock import SystemClock
+from vidrelay.core.adapter import Adapter, Checked, Conversation, Refused, Search
 from vidrelay.core.lifecycle import Accepted, Found, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import Adapter, Checked, Conversation, Refused, Search
 from vidrelay.core.task import Asset, Reference, Request
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.registry import make_adapter

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from vidrelay.core.adapter import Checked, Dedupe, NotThere, Refused, Undecided, Unknown
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Checked, Dedupe, NotThere, Refused, Undecided, Unknown
 from vidrelay.core.task import Reference
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings

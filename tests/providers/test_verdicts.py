@@ -4,9 +4,9 @@ What becomes of a call, by what the provider's answer is about.
 
 import pytest
 
+from vidrelay.core.adapter import NotThere, PollOutcome, Refused, Scope, Trouble, Unknown
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import NotThere, PollOutcome, Refused, Scope, Trouble, Unknown
 from vidrelay.core.task import BlockReason, CancelOutcome
 from vidrelay.providers.verdicts import (
     NO_FILE,

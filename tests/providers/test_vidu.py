@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.ports import Refused, Search, Undecided
 from vidrelay.core.task import Asset, Reference, Request
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from vidrelay.core.adapter import Refused, Trouble
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.ports import Refused, Trouble
 from vidrelay.core.task import Reference
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.xai.adapter import make

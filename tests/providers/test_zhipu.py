@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe, NotThere, Refused, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.ports import Dedupe, NotThere, Refused, Undecided, Unknown
 from vidrelay.core.task import Reference
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from vidrelay.core.adapter import PictureRule
+from vidrelay.core.plan import AccountPlan, WindowSetting
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import AccountPlan, Assets, PictureRule, WindowSetting
+from vidrelay.core.ports import Assets
 from vidrelay.core.task import Asset, Request, State, Task
 from vidrelay.files.local import LocalFiles
 from vidrelay.scheduler.relay import Relay

@@ -4,8 +4,8 @@ A wish to cancel is never lost, and its receipt says what was really stopped.
 
 import asyncio
 
+from vidrelay.core.adapter import Trouble
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Trouble
 from vidrelay.core.task import CancelOutcome, State
 from vidrelay.testing.toy import BASE, ToyAdapter
 

@@ -4,9 +4,9 @@ A wall clock that is set, jumps or stands still: what was paid for keeps its pla
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe, Undecided
 from vidrelay.core.lifecycle import Absent
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Dedupe, Undecided
 from vidrelay.core.task import Resolution, State
 from vidrelay.testing.toy import BASE, ToyAdapter
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import StoreError
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import Asset, CancelOutcome, Reference, State
 from vidrelay.testing.toy import ToyAdapter
 

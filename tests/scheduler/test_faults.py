@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DuplicateRemote, InvalidRequest, WrongState
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import Blocked, Resolution, State
 from vidrelay.testing.toy import ToyAdapter
 

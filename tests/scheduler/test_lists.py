@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from vidrelay.core.adapter import NotThere
 from vidrelay.core.lifecycle import StillRunning
-from vidrelay.core.ports import NotThere
 from vidrelay.core.task import State
 from vidrelay.testing.toy import ToyAdapter
 

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe, Refused, Scope, Trouble
 from vidrelay.core.errors import TransportError
 from vidrelay.core.lifecycle import Ready
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.pace import LONGEST_WAIT
-from vidrelay.core.ports import AccountPlan, Dedupe, Refused, Scope, Trouble
+from vidrelay.core.plan import AccountPlan
 from vidrelay.core.task import BlockReason, RemoteFile, State
 from vidrelay.scheduler.account import Account
 from vidrelay.testing.clock import START

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
 from vidrelay.scheduler.converse import is_status
 from vidrelay.testing.toy import ToyAdapter

@@ -4,7 +4,7 @@ Killed in each state and started again: every task ends right, with no second cr
 
 import pytest
 
-from vidrelay.core.ports import Dedupe
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import State
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.records import make_task

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DiskFull
 from vidrelay.core.lifecycle import Accepted
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
 from vidrelay.testing.toy import BASE, ToyAdapter, ToyProvider
 

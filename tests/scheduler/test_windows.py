@@ -2,7 +2,7 @@
 As many tasks at the provider as the account allows, first in, first out.
 """
 
-from vidrelay.core.ports import Dedupe
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import CancelOutcome, Priority, Request, State
 
 

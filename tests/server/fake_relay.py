@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from vidrelay.core.adapter import Scope
 from vidrelay.core.errors import (
     IdempotencyConflict,
     ResultGone,
@@ -31,7 +32,7 @@ from vidrelay.core.lifecycle import (
     Started,
     advance,
 )
-from vidrelay.core.ports import Admission, CachedResult, How, Pause, Scope
+from vidrelay.core.ports import Admission, CachedResult, How, Pause
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,

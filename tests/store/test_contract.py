@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from vidrelay.core.adapter import Scope
 from vidrelay.core.errors import DuplicateRemote, IdempotencyConflict, StaleTask, UnknownAsset, UnknownTask
 from vidrelay.core.lifecycle import (
     Abandoned,
@@ -25,7 +26,7 @@ from vidrelay.core.lifecycle import (
     StillRunning,
     advance,
 )
-from vidrelay.core.ports import How, Pause, RemoteCopy, Scope, ToldLimits
+from vidrelay.core.ports import How, Pause, RemoteCopy, ToldLimits
 from vidrelay.core.task import (
     ENDED,
     LIVE,

@@ -16,8 +16,8 @@ from vidrelay.config.table import Source, Table
 from vidrelay.config.units import duration, money, price, said, size
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.hosts import is_loopback_host
+from vidrelay.core.plan import Pricing, WindowSetting
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import Pricing, WindowSetting
 from vidrelay.core.task import Money
 
 PREVIEW = "preview"

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 
-from vidrelay.core.ports import Pricing
+from vidrelay.core.plan import Pricing
 from vidrelay.core.task import Money
 
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h|d)")

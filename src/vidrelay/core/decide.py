@@ -8,7 +8,7 @@ the task is looked at again.
 from dataclasses import dataclass
 from datetime import datetime
 
-from vidrelay.core.ports import Dedupe, Traits
+from vidrelay.core.adapter import Dedupe, Traits
 from vidrelay.core.task import CancelOutcome, State, Task
 
 LOOKUP_SECONDS = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0)

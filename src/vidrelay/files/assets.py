@@ -20,8 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from vidrelay.core.adapter import PictureRule
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.ports import AssetBook, PictureRule
+from vidrelay.core.ports import AssetBook
 from vidrelay.core.task import Asset
 
 CHILD_SECONDS = 30.0

@@ -11,10 +11,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from vidrelay.core.errors import ConfigError
-from vidrelay.core.lifecycle import Cancelled
-from vidrelay.core.messages import API_REPLY_BYTES, Form, HttpRequest, Inline, Json
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     CheckOutcome,
     Conversation,
@@ -25,6 +22,9 @@ from vidrelay.core.ports import (
     Undecided,
     UploadOutcome,
 )
+from vidrelay.core.errors import ConfigError
+from vidrelay.core.lifecycle import Cancelled
+from vidrelay.core.messages import API_REPLY_BYTES, Form, HttpRequest, Inline, Json
 from vidrelay.core.task import CancelOutcome, RemoteFile, Task
 
 ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from vidrelay.core.adapter import FindOutcome, Search, Undecided
 from vidrelay.core.lifecycle import Absent, Found
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import FindOutcome, Search, Undecided
 from vidrelay.providers.replies import date_of
 
 SLACK = timedelta(seconds=120)

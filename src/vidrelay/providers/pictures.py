@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vidrelay.core.adapter import asset_parameter
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.hosts import web_address_fault
 from vidrelay.core.messages import FormFile, Inline
-from vidrelay.core.ports import asset_parameter
 from vidrelay.core.task import Asset, Request
 
 FIRST, LAST, REFERENCE = "first_frame", "last_frame", "reference"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 
+from vidrelay.core.adapter import Adapter
 from vidrelay.core.errors import ConfigError
-from vidrelay.core.ports import Adapter
 from vidrelay.providers.json_api import AdapterSettings
 
 GROUP = "vidrelay.providers"

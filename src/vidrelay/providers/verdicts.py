@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     FindOutcome,
     NotThere,
@@ -21,6 +19,8 @@ from vidrelay.core.ports import (
     Trouble,
     Unknown,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, RemoteTimes
 from vidrelay.providers.replies import told, wait_of
 

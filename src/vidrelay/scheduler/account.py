@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from vidrelay.core.adapter import Prepared, Refused, Scope
 from vidrelay.core.pace import LONGEST_WAIT, backoff
-from vidrelay.core.ports import AccountPlan, Pause, Prepared, Refused, Scope
+from vidrelay.core.plan import AccountPlan
+from vidrelay.core.ports import Pause
 from vidrelay.core.task import SHOWN_REASONS, Blocked, BlockReason, Money
 from vidrelay.scheduler.face import WindowSource
 from vidrelay.scheduler.held import AGREES_SECONDS

@@ -7,20 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from vidrelay.core.adapter import PictureRule, Prepared
 from vidrelay.core.errors import InvalidRequest, UnknownAccount
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import (
-    AccountBook,
-    Admission,
-    Assets,
-    Clock,
-    How,
-    PictureRule,
-    Prepared,
-    Store,
-    TwinRule,
-)
+from vidrelay.core.ports import AccountBook, Admission, Assets, Clock, How, Store, TwinRule
 from vidrelay.core.task import Asset, Reference, Request, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache

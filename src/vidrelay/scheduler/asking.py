@@ -12,9 +12,9 @@ where polls are not. So no list ever says that a job is not there.
 import asyncio
 from dataclasses import dataclass, field, replace
 
+from vidrelay.core.adapter import NotThere, PollManyOutcome, PollOutcome, Refused, Trouble
 from vidrelay.core.errors import TransportError
 from vidrelay.core.lifecycle import StillRunning
-from vidrelay.core.ports import NotThere, PollManyOutcome, PollOutcome, Refused, Trouble
 from vidrelay.core.task import CancelOutcome, RemoteState, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Sending

@@ -4,8 +4,8 @@ Trying an account's key without paying, when a person asks for it.
 
 import logging
 
+from vidrelay.core.adapter import Checked, Refused
 from vidrelay.core.errors import TransportError
-from vidrelay.core.ports import Checked, Refused
 from vidrelay.core.task import BlockReason
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.face import AccountCheck

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from vidrelay.core.adapter import Copied, Refused, Scope, Trouble, UploadOutcome
 from vidrelay.core.errors import DiskFull, StoreError, TransportError
 from vidrelay.core.lifecycle import Failed
-from vidrelay.core.ports import AccountBook, Clock, Copied, Refused, RemoteCopy, Scope, Trouble, UploadOutcome
+from vidrelay.core.ports import AccountBook, Clock, RemoteCopy
 from vidrelay.core.task import BlockReason, JsonObject, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Caller

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from vidrelay.core.adapter import NotThere, PollOutcome, Refused, Scope
 from vidrelay.core.errors import (
     DatabaseUnusable,
     DuplicateRemote,
@@ -20,23 +21,9 @@ from vidrelay.core.errors import (
     WrongState,
 )
 from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
+from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import (
-    AccountBook,
-    AccountPlan,
-    Admission,
-    Assets,
-    CachedResult,
-    Clock,
-    Files,
-    How,
-    NotThere,
-    PollOutcome,
-    Refused,
-    ResultIndex,
-    Scope,
-    Store,
-)
+from vidrelay.core.ports import AccountBook, Admission, Assets, CachedResult, Clock, Files, How, ResultIndex, Store
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,

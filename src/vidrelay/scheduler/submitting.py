@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from vidrelay.core.adapter import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
 from vidrelay.core.decide import next_lookup
 from vidrelay.core.errors import DuplicateRemote, TransportError
 from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed, Found, Lost
-from vidrelay.core.ports import Dedupe, Refused, Scope, Search, SubmitOutcome, Trouble, Undecided, Unknown
 from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS, Sending

@@ -6,8 +6,8 @@ Nothing here survives a restart, and nothing needs to: polling writes nothing.
 
 from dataclasses import dataclass, field
 
+from vidrelay.core.adapter import PollOutcome
 from vidrelay.core.lifecycle import StillRunning
-from vidrelay.core.ports import PollOutcome
 from vidrelay.core.task import RemoteState
 
 NOT_HELD = float("-inf")

@@ -6,9 +6,9 @@ import logging
 from dataclasses import replace
 from typing import assert_never
 
+from vidrelay.core.adapter import CancelResult, NotThere, PollOutcome, Refused, Traits, Trouble
 from vidrelay.core.errors import TransportError
 from vidrelay.core.lifecycle import Cancelled, CancelTooLate, DeadlinePassed, Failed, Ready, StillRunning, Vanished
-from vidrelay.core.ports import CancelResult, NotThere, PollOutcome, Refused, Traits, Trouble
 from vidrelay.core.task import CancelOutcome, Problem, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.asking import Asker

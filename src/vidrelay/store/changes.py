@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from vidrelay.core.adapter import Scope
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, Lost, Saved, Started, advance
-from vidrelay.core.ports import Admission, How, Pause, RemoteCopy, Scope, ToldLimits, TwinRule
+from vidrelay.core.ports import Admission, How, Pause, RemoteCopy, ToldLimits, TwinRule
 from vidrelay.core.task import Asset, Task
 from vidrelay.store import reads, rows
 from vidrelay.store.writer import Transaction

@@ -5,8 +5,9 @@ What is read from the database; every function also works inside a change.
 import json
 from datetime import datetime
 
+from vidrelay.core.adapter import Scope
 from vidrelay.core.errors import UnknownAsset, UnknownTask
-from vidrelay.core.ports import CachedResult, Pause, RemoteCopy, Scope, ToldLimits
+from vidrelay.core.ports import CachedResult, Pause, RemoteCopy, ToldLimits
 from vidrelay.core.task import Asset, BlockReason, State, Task
 from vidrelay.store import rows
 from vidrelay.store.statements import Session

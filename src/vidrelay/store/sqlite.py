@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from vidrelay.core.adapter import Scope
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, Scope, ToldLimits, TwinRule
+from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, ToldLimits, TwinRule
 from vidrelay.core.task import Asset, State, Task
 from vidrelay.store import changes, migrate, reads
 from vidrelay.store.ours import Ours

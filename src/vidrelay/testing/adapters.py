@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from vidrelay.core.adapter import Adapter, Checked, Copied, Dedupe, NotThere, Refused, Trouble, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import (
     Absent,
@@ -26,7 +27,6 @@ from vidrelay.core.lifecycle import (
     Ready,
     StillRunning,
 )
-from vidrelay.core.ports import Adapter, Checked, Copied, Dedupe, NotThere, Refused, Trouble, Undecided, Unknown
 from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing

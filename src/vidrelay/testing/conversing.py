@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from vidrelay.core.adapter import Conversation
 from vidrelay.core.messages import Form, HttpReply, HttpRequest
-from vidrelay.core.ports import Conversation
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from vidrelay.core.adapter import Adapter, Conversation, Search
 from vidrelay.core.lifecycle import Accepted
 from vidrelay.core.messages import Blob, Form, HttpReply, HttpRequest, Inline, Json
-from vidrelay.core.ports import Adapter, Conversation, Search
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.simulator.clips import Clips

@@ -13,14 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.errors import ReplyTooLarge, TransportError
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
-    Clock,
     Conversation,
     Copied,
     Dedupe,
@@ -40,6 +36,10 @@ from vidrelay.core.ports import (
     UploadOutcome,
     asset_parameter,
 )
+from vidrelay.core.errors import ReplyTooLarge, TransportError
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.ports import Clock
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
 from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.providers.verdicts import Meaning, failed

@@ -7,9 +7,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -29,6 +27,8 @@ from vidrelay.core.ports import (
     Undecided,
     Unknown,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter

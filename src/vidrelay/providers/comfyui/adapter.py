@@ -10,10 +10,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from vidrelay.core.hosts import is_loopback_host
-from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -35,6 +32,9 @@ from vidrelay.core.ports import (
     Unknown,
     UploadOutcome,
 )
+from vidrelay.core.hosts import is_loopback_host
+from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, Request, Task
 from vidrelay.providers.comfyui import parameters, reading, words
 from vidrelay.providers.comfyui.reading import Queued

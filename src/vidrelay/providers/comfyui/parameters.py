@@ -8,8 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark

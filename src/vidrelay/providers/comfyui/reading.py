@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from vidrelay.core.adapter import CancelResult, PollOutcome, Refused, Trouble
 from vidrelay.core.lifecycle import Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import CancelResult, PollOutcome, Refused, Trouble
 from vidrelay.core.task import CancelOutcome, RemoteFile, RemoteState, RemoteTimes
 from vidrelay.providers.comfyui import words
 from vidrelay.providers.replies import number_of, text_of, told

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -30,6 +28,8 @@ from vidrelay.core.ports import (
     Undecided,
     UploadOutcome,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.dashscope import words
 from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare

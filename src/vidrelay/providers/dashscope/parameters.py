@@ -6,8 +6,8 @@ Says a request in DashScope's words. Three families of models take the same thin
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, measured, pictures
 from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra

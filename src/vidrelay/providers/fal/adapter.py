@@ -7,9 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply, HttpRequest, Json
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -27,6 +25,8 @@ from vidrelay.core.ports import (
     Trouble,
     UploadOutcome,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply, HttpRequest, Json
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.fal import words
 from vidrelay.providers.fal.listed import found_of, is_alike

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.fal import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures

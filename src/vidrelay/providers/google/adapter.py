@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -22,6 +20,8 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter

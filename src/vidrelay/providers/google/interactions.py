@@ -5,8 +5,8 @@ What Omni is asked and what its interactions say.
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import PollOutcome, Prepared
 from vidrelay.core.lifecycle import Failed, Ready, StillRunning
-from vidrelay.core.ports import PollOutcome, Prepared
 from vidrelay.core.task import Asset, Problem, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, REFERENCE, Picture, bare, pictures

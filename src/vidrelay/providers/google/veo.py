@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import PollOutcome, Prepared, Trouble
 from vidrelay.core.lifecycle import StillRunning
-from vidrelay.core.ports import PollOutcome, Prepared, Trouble
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures

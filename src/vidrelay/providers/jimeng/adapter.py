@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
-from vidrelay.core.messages import HttpRequest, Json
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -21,6 +19,8 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
+from vidrelay.core.messages import HttpRequest, Json
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.jimeng import words

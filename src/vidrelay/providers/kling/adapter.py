@@ -7,9 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
-from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -28,6 +26,8 @@ from vidrelay.core.ports import (
     Undecided,
     Unknown,
 )
+from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.kling import words

@@ -7,9 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -22,6 +20,8 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
 )
+from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between, likeness

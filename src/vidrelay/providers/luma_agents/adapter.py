@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Failed, StillRunning
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -17,6 +16,7 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
 )
+from vidrelay.core.lifecycle import Accepted, Failed, StillRunning
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words

@@ -5,8 +5,8 @@ Says a request in V2's words: one text, then pictures by their role.
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures
 from vidrelay.providers.replies import text_of

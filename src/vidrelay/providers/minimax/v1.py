@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Accepted, StillRunning
-from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Conversation,
     Dedupe,
     NotThere,
@@ -20,6 +17,9 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
 )
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, StillRunning
+from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.minimax import words

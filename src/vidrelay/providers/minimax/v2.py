@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -28,6 +26,8 @@ from vidrelay.core.ports import (
     Undecided,
     UploadOutcome,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, settled

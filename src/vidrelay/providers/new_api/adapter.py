@@ -10,10 +10,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from vidrelay.core.hosts import is_loopback_host
-from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
-from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -27,6 +24,9 @@ from vidrelay.core.ports import (
     Trouble,
     Unknown,
 )
+from vidrelay.core.hosts import is_loopback_host
+from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
+from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.new_api import parameters, words

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import Form, FormFile
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.new_api import words
 from vidrelay.providers.pictures import FIRST, REFERENCE, pictures

@@ -11,11 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from vidrelay.core.errors import ConfigError
-from vidrelay.core.hosts import is_loopback_host
-from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Found, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Conversation,
     Dedupe,
@@ -32,6 +28,10 @@ from vidrelay.core.ports import (
     Trouble,
     Unknown,
 )
+from vidrelay.core.errors import ConfigError
+from vidrelay.core.hosts import is_loopback_host
+from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Found, Ready, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import Form, FormFile, Json
-from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
 from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
 from vidrelay.providers.sizes import pixel_size

@@ -5,9 +5,9 @@ What this shape's replies mean: errors, endings, times, and whether a listed job
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Refused, Scope
 from vidrelay.core.lifecycle import Failed
 from vidrelay.core.messages import HttpReply
-from vidrelay.core.ports import Refused, Scope
 from vidrelay.core.task import BlockReason, RemoteTimes, Task
 from vidrelay.providers.listing import Between, same
 from vidrelay.providers.openai import words

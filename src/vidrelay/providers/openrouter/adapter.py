@@ -7,9 +7,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urljoin
 
-from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -19,6 +17,8 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
 )
+from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openrouter import words

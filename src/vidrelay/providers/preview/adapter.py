@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Conversation,
     Dedupe,
@@ -27,6 +25,8 @@ from vidrelay.core.ports import (
     Undecided,
     Unknown,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, Problem, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.providers.preview import parameters, words

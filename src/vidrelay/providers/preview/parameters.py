@@ -8,8 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared, asset_parameter
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
 from vidrelay.providers.preview import words
 from vidrelay.providers.preview.job import RenderJob

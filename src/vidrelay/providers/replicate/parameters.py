@@ -5,8 +5,8 @@ A request in the words that most video models at Replicate share; each model's i
 import re
 from collections.abc import Mapping
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
 from vidrelay.providers.uniform import merged, only, placed, plain

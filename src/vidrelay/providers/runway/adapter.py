@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -22,6 +21,7 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import data_uri, filled

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Pictures, pictures
 from vidrelay.providers.runway import words

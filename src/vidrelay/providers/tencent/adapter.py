@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, Found, StillRunning
-from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -23,6 +21,8 @@ from vidrelay.core.ports import (
     Traits,
     Undecided,
 )
+from vidrelay.core.lifecycle import Accepted, Found, StillRunning
+from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings

@@ -5,8 +5,8 @@ The contract's request in Tencent's words.
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, Picture, measured, pictures
 from vidrelay.providers.tencent import words

@@ -7,9 +7,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Checked,
     CheckOutcome,
@@ -27,6 +25,8 @@ from vidrelay.core.ports import (
     Traits,
     Trouble,
 )
+from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, StillRunning
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled

@@ -5,8 +5,8 @@ A request in Vidu's words.
 from collections.abc import Mapping
 from typing import Any
 
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, measured, pictures, together
 from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra

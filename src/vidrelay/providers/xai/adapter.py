@@ -5,8 +5,7 @@ Toward xAI's Grok Imagine (fills port Adapter).
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.lifecycle import Accepted, StillRunning
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Checked,
     CheckOutcome,
     Conversation,
@@ -18,6 +17,7 @@ from vidrelay.core.ports import (
     SubmitOutcome,
     Traits,
 )
+from vidrelay.core.lifecycle import Accepted, StillRunning
 from vidrelay.core.task import Asset, BlockReason, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures

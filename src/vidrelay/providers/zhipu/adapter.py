@@ -5,8 +5,7 @@ Toward Zhipu and Z.ai (fills port Adapter).
 from collections.abc import Mapping
 from datetime import timedelta
 
-from vidrelay.core.lifecycle import Accepted, StillRunning
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     Conversation,
     Dedupe,
     FindOutcome,
@@ -19,6 +18,7 @@ from vidrelay.core.ports import (
     Traits,
     Undecided,
 )
+from vidrelay.core.lifecycle import Accepted, StillRunning
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import data_uri, filled

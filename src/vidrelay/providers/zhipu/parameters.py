@@ -5,7 +5,7 @@ Says a request in Zhipu's words: CogVideoX wants pixels, the Vidu models a ratio
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.ports import Prepared
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
 from vidrelay.providers.uniform import one_of, only, whole, with_extra

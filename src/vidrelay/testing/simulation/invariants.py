@@ -15,10 +15,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.lifecycle import TRANSITIONS, Event
 from vidrelay.core.pace import retry_after
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import Priority, State, Task
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.apps import Apps

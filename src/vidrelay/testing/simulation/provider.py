@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Dedupe
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal

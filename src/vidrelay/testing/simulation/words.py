@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply, HttpRequest
-from vidrelay.core.pace import retry_after
-from vidrelay.core.ports import (
+from vidrelay.core.adapter import (
     CancelResult,
     Conversation,
     Copied,
@@ -30,6 +27,9 @@ from vidrelay.core.ports import (
     Unknown,
     UploadOutcome,
 )
+from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.pace import retry_after
 from vidrelay.core.task import (
     Asset,
     BlockReason,

@@ -12,8 +12,8 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from vidrelay.core.adapter import Dedupe
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import Dedupe
 from vidrelay.core.task import State
 from vidrelay.testing.simulation.apps import Apps
 from vidrelay.testing.simulation.clock import WorldClock
