@@ -282,6 +282,34 @@ def test_extra_goes_into_the_body_beside_the_graph() -> None:
     assert set(body) == {"prompt", "prompt_id", "client_id", "extra_data", "front"}
 
 
+@pytest.mark.parametrize("data", ["a tag", [1], {"vidrelay": "mine"}])
+def test_extra_data_that_would_be_lost_is_refused(data: Any) -> None:
+    """No object could be sent along with our id beside it, and our id is ours to say."""
+    it = TestComfyUi.sheet.rehearse()
+    with pytest.raises(InvalidRequest) as refusal:
+        of(it, **{**FIELDS, "extra": {"graph": GRAPH, "extra_data": data}})
+    assert refusal.value.field == "extra.extra_data"
+
+
+def test_a_length_of_whole_seconds_is_a_whole_number() -> None:
+    """2.0 and 2 are one request, and an input of whole numbers takes the one alone."""
+    it = TestComfyUi.sheet.rehearse()
+    graph = {**GRAPH, "6": {"class_type": "X", "inputs": {"a": "{seconds}", "b": "{seconds} s"}}}
+    inputs = sent(it, of(it, **{**FIELDS, "duration": 2.0, "extra": {"graph": graph}}))["prompt"]["6"]["inputs"]
+    assert inputs == {"a": 2, "b": "2 s"}
+    assert isinstance(inputs["a"], int)
+
+
+def test_no_word_of_an_error_shows_the_key() -> None:
+    """Whichever field of it they stand in."""
+    it = TestComfyUi.sheet.rehearse()
+    told = {"error": {"type": "key-canary\u001b[2J", "message": "key-canary"}, "node_errors": {}}
+    outcome = converse(it.adapter.submit(of(it, **FIELDS)), reply(told, status=400))[1]
+    assert isinstance(outcome, Failed)
+    assert "key-canary" not in outcome.problem.detail
+    assert "\u001b" not in outcome.problem.detail
+
+
 async def test_no_origin_is_sent() -> None:
     """One that is not the server's own would be refused with 403."""
     it = TestComfyUi.sheet.rehearse()
@@ -347,6 +375,12 @@ def test_every_list_of_files_is_looked_through() -> None:
     assert seen.outputs[0].url.endswith("filename=p.png&subfolder=&type=temp")
 
 
+def test_a_picture_that_was_put_in_is_no_result() -> None:
+    """Some nodes show their input again; a graph that saved nothing failed all the same."""
+    outputs = {"5": {"images": [{"filename": "in.png", "subfolder": "", "type": "input"}]}}
+    assert isinstance(polled(EMPTY, {ID: {**ENTRY, "outputs": outputs}}), Failed)
+
+
 def test_a_failure_says_which_node_and_why() -> None:
     """An interrupted job was cancelled, a done one without a file failed."""
     error = {"node_id": "7", "node_type": "KSampler", "exception_message": "out of memory"}
@@ -372,8 +406,30 @@ def test_a_history_of_other_words_still_runs() -> None:
 def test_a_queue_that_cannot_be_read_proves_nothing() -> None:
     """One item that is none, and the job may be it."""
     for queue in ({}, {**EMPTY, "queue_pending": [[1]]}, {**EMPTY, "queue_running": [["1", ID]]}, {"queue_running": 1}):
-        assert isinstance(polled(queue), Trouble), queue
+        assert isinstance(polled(queue, {}), Trouble), queue
     assert isinstance(polled(EMPTY, {}), NotThere)
+
+
+def test_a_job_that_ended_is_seen_behind_a_queue_that_cannot_be_read() -> None:
+    """Hundreds of waiting graphs may be more than is taken in; the history has what is done, and a lost create."""
+    it = TestComfyUi.sheet.rehearse()
+    task = replace(of(it, **FIELDS), remote_id=KEY)
+    entry = {KEY: ENTRY}
+    long = {"queue_running": [], "queue_pending": [[n, f"x{n}", {"1": [[]] * 500}, {}, []] for n in range(300)]}
+    for queue in (reply(long), reply(b"{")):
+        assert isinstance(converse(it.adapter.poll(task), queue, reply(entry))[1], Ready)
+        assert isinstance(converse(it.adapter.poll(task), queue, reply({}))[1], Trouble)
+        many = converse(it.adapter.poll_many([task]), queue, reply(entry))[1]
+        assert isinstance(many, dict)
+        assert isinstance(many[task.id], Ready)
+        now = it.clock.now()
+        search = Search(sent_at=now, lost_at=now, elapsed=60.0, lost_ago=60.0, owned=frozenset())
+        assert isinstance(converse(it.adapter.find(task, search), queue, reply(entry))[1], Found)
+        absent = converse(it.adapter.find(task, search), queue, reply({}), reply({"x": ENTRY}))[1]
+        assert isinstance(absent, Trouble)
+    requests, outcome = converse(it.adapter.poll(task), reply(b"", status=500))
+    assert isinstance(outcome, Trouble)
+    assert len(requests) == 1
 
 
 def test_what_is_wrong_with_a_graph_is_told() -> None:

@@ -29,7 +29,6 @@ from vidrelay.core.adapter import (
     Traits,
     Trouble,
     Undecided,
-    Unknown,
     UploadOutcome,
 )
 from vidrelay.core.hosts import is_loopback_host
@@ -40,14 +39,17 @@ from vidrelay.providers.comfyui import parameters, reading, words
 from vidrelay.providers.comfyui.reading import Queued
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between
-from vidrelay.providers.replies import number_of, read_object, text_of
-from vidrelay.providers.verdicts import Meaning, failed, of_call, of_create, of_poll
+from vidrelay.providers.replies import answered, number_of, object_of, text_of
+from vidrelay.providers.verdicts import NOT_OURS, Meaning, Said, failed, of_call, of_create, of_poll, without_id
 
 HERE = "http://127.0.0.1:8188"
 SURE_AFTER = 20.0
 """So many seconds after its loss a create has come to its end: a server that answers is not held up by a graph."""
 LATEST = 20
 """So many of the newest jobs are asked for: each comes with its whole graph."""
+
+UNREAD = Trouble(detail="the server's queue cannot be read, and the job may be in it")
+"""A queue may be too long: each job in it comes with its whole graph. The history shows what has ended all the same."""
 
 
 class ComfyUiAdapter(JsonAdapter):
@@ -87,44 +89,47 @@ class ComfyUiAdapter(JsonAdapter):
         """
         body = parameters.body(task.parameters, task.submission_key or task.id)
         reply = yield self.post("/prompt", body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "prompt_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the server answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
+        data = answered(reply)
+        if data is None:
+            return of_create(self._error(reply))
+        remote_id = self.usable(text_of(data, "prompt_id"))
+        return (
+            without_id(reply) if remote_id is None else Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
+        )
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
-        The queue, and where it is not in there, its entry in the history.
+        The queue, and where it is not seen in there, its entry in the history.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this server's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         queued = yield from self._queue()
-        if not isinstance(queued, list):
+        if isinstance(queued, Refused | Trouble):
             return queued
-        found = next((one for one in queued if one.id == remote_id), None)
-        return reading.waiting(found) if found else (yield from self._ended(remote_id))
+        found = next((one for one in queued or () if one.id == remote_id), None)
+        if found:
+            return reading.waiting(found)
+        seen = yield from self._ended(remote_id)
+        return UNREAD if queued is None and isinstance(seen, NotThere) else seen
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
         The queue once, and once the newest of the history for those that are not in there.
         """
         queued = yield from self._queue()
-        if not isinstance(queued, list):
+        if isinstance(queued, Refused | Trouble):
             return queued
-        listed = {one.id: one for one in queued}
+        listed = {one.id: one for one in queued or ()}
         seen: dict[str, PollOutcome] = {
             task.id: reading.waiting(listed[task.remote_id]) for task in tasks if task.remote_id in listed
         }
         if len(seen) < len(tasks):
             reply = yield self._history()
-            data = read_object(reply)
-            if data is None or not 200 <= reply.status < 300:
+            data = answered(reply)
+            if data is None:
                 # Each is asked for by itself, which says whether it is the list or the server.
-                refusal = of_call(words.error(reply, key=self.key))
+                refusal = of_call(self._error(reply))
                 return refusal if isinstance(refusal, Refused) else seen
             for task in tasks:
                 entry = data.get(task.remote_id or "")
@@ -139,27 +144,29 @@ class ComfyUiAdapter(JsonAdapter):
         """
         ours = parameters.id_of(task.submission_key or task.id)
         queued = yield from self._queue()
-        if not isinstance(queued, list):
+        if isinstance(queued, Refused | Trouble):
             return queued
-        for one in queued:
+        for one in queued or ():
             # Servers of before 0.3 give ids of their own; they too keep what was sent along.
-            if ours in (one.id, one.data.get(parameters.TAG)):
+            if ours in (one.id, one.data.get(parameters.TAG)) and self.valid_id(one.id):
                 seen = reading.waiting(one)
                 return Found(remote_id=one.id, remote_state=seen.remote_state, times=seen.times)
-        reply = yield self.get(f"/history/{ours}", max_reply_bytes=LIST_REPLY_BYTES)
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
+        reply = yield self._entry(ours)
+        data = answered(reply)
+        if data is None:
+            return of_call(self._error(reply))
         if ours in data:
             return Found(remote_id=ours)
         reply = yield self._history()
-        data = read_object(reply)
-        if data is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
+        data = answered(reply)
+        if data is None:
+            return of_call(self._error(reply))
         entries = {name: entry for name, entry in data.items() if isinstance(entry, dict)}
         for name, entry in entries.items():
             if reading.extra_data(entry).get(parameters.TAG) == ours and self.valid_id(name):
                 return Found(remote_id=name)
+        if queued is None:
+            return UNREAD
         if search.elapsed < SURE_AFTER:
             return Undecided(detail="the server does not have it yet")
         if not reading.any_before(entries.values(), between(search, reply).earliest):
@@ -177,14 +184,14 @@ class ComfyUiAdapter(JsonAdapter):
             if seen.remote_state is RemoteState.WORKING:
                 reply = yield self.post("/interrupt", {"prompt_id": task.remote_id})
                 if not 200 <= reply.status < 300:
-                    return of_call(words.error(reply, key=self.key))
+                    return of_call(self._error(reply))
                 seen = yield from self.poll(task)
                 if isinstance(seen, StillRunning):
                     return Trouble(detail="the server was told to interrupt it, and does so between two nodes")
                 return reading.stopped(seen)
             reply = yield self.post("/queue", {"delete": [task.remote_id]})
             if not 200 <= reply.status < 300:
-                return of_call(words.error(reply, key=self.key))
+                return of_call(self._error(reply))
             seen = yield from self.poll(task)
             if isinstance(seen, NotThere):
                 # What is deleted while it waits leaves no trace.
@@ -206,11 +213,11 @@ class ComfyUiAdapter(JsonAdapter):
             headers={"Accept": "application/json", **self.authorization()},
             body=Form(fields=(("type", "input"),), files=(file,)),
         )
-        data = read_object(reply)
+        data = answered(reply)
         if reply.status in (400, 413, 415):
             return failed(Meaning.REJECTED, f"the server takes no such picture (it answered {reply.status})")
-        if data is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
+        if data is None:
+            return of_call(self._error(reply))
         kept, folder = text_of(data, "name"), text_of(data, "subfolder")
         if not kept:
             return Trouble(detail="the server took the picture and gave it no name")
@@ -221,29 +228,37 @@ class ComfyUiAdapter(JsonAdapter):
         Ask how much is in the queue.
         """
         reply = yield self.get("/prompt")
-        info = (read_object(reply) or {}).get("exec_info")
-        if not isinstance(info, dict) or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
+        info = object_of(answered(reply) or {}, "exec_info")
+        if not info:
+            return of_call(self._error(reply))
         return Checked(detail=f"{number_of(info, 'queue_remaining') or 0:g} in its queue")
 
     def _history(self) -> HttpRequest:
         return self.get("/history", max_reply_bytes=LIST_REPLY_BYTES, max_items=LATEST)
 
-    def _queue(self) -> Generator[HttpRequest, HttpReply, list[Queued] | Refused | Trouble]:
+    def _entry(self, remote_id: str) -> HttpRequest:
+        return self.get(f"/history/{remote_id}", max_reply_bytes=LIST_REPLY_BYTES)
+
+    def _queue(self) -> Generator[HttpRequest, HttpReply, list[Queued] | Refused | Trouble | None]:
+        """
+        What is in the queue; None where it cannot be read, so that what is not seen in it may be there all the same.
+        """
         reply = yield self.get("/queue", max_reply_bytes=LIST_REPLY_BYTES)
-        queued = reading.queue(read_object(reply)) if 200 <= reply.status < 300 else None
-        return of_call(words.error(reply, key=self.key)) if queued is None else queued
+        if not 200 <= reply.status < 300:
+            return of_call(self._error(reply))
+        return reading.queue(answered(reply))
 
     def _ended(self, remote_id: str) -> Conversation[PollOutcome]:
-        reply = yield self.get(f"/history/{remote_id}", max_reply_bytes=LIST_REPLY_BYTES)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
+        reply = yield self._entry(remote_id)
+        data = answered(reply)
         if data is None:
-            return Trouble(detail="the server's answer cannot be read")
+            return of_poll(self._error(reply))
         if remote_id not in data:
             return NotThere(detail="it is neither in the queue nor in the history")
         return self._seen(data[remote_id])
+
+    def _error(self, reply: HttpReply) -> Said:
+        return words.error(reply, key=self.key)
 
     def _seen(self, entry: Any) -> PollOutcome:
         return reading.outcome(entry, base=self.base, key=self.key)

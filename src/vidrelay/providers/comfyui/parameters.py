@@ -15,7 +15,7 @@ from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark
 from vidrelay.providers.pictures import REFERENCE
 from vidrelay.providers.sizes import pixel_size
-from vidrelay.providers.uniform import only, whole, with_extra
+from vidrelay.providers.uniform import only, plain, whole, with_extra
 
 MAX_SEED = 2**64 - 1
 TAG = "vidrelay"
@@ -52,13 +52,17 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     for name in _OURS:
         if name in request.extra:
             raise InvalidRequest(f"extra.{name} is the relay's own to say.", field=f"extra.{name}")
+    data = request.extra.get("extra_data")
+    if data is not None and (not isinstance(data, Mapping) or TAG in data):
+        told = f'extra.extra_data must be an object, in which "{TAG}" is the relay\'s own to say.'
+        raise InvalidRequest(told, field="extra.extra_data")
     found = graphs.marks(graph)
     names = {mark.name for mark in found}
     values: dict[str, Any] = {"prompt": request.prompt}
     for name, value, field, places in (
         ("negative", request.negative_prompt, "negativePrompt", {"negative"}),
         ("model", request.model_version, "modelVersion", {"model"}),
-        ("seconds", request.duration, "duration", {"seconds", "frames"}),
+        ("seconds", plain(request.duration), "duration", {"seconds", "frames"}),
         ("seed", request.seed, "seed", {"seed"}),
     ):
         if value is None:
@@ -101,13 +105,12 @@ def body(parameters: JsonObject, key: str) -> dict[str, Any]:
         return "" if value is None else value
 
     told = {name: value for name, value in parameters.items() if name not in ("graph", "values")}
-    given = told.get("extra_data")
     return {
         "client_id": TAG,
         **told,
         "prompt": graphs.filled(parameters["graph"], value_of, name=prompt_id),
         "prompt_id": prompt_id,
-        "extra_data": {**(given if isinstance(given, Mapping) else {}), TAG: prompt_id},
+        "extra_data": {**(told.get("extra_data") or {}), TAG: prompt_id},
     }
 
 

@@ -141,7 +141,8 @@ def files(entry: Mapping[str, Any]) -> list[dict[str, str]]:
                 if not isinstance(item, dict):
                     continue
                 name, kind = text_of(item, "filename"), text_of(item, "type")
-                if name and kind:
+                # What lies among the inputs was put in, not made.
+                if name and kind in ("output", "temp"):
                     file = {"filename": name, "subfolder": text_of(item, "subfolder") or "", "type": kind}
                     found[tuple(file.values())] = file
     kept = [file for file in found.values() if file["type"] == "output"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -39,7 +39,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     data: dict[str, Any] = inner if isinstance(inner, dict) else {"message": inner}
     parts = [text_of(data, "message"), text_of(data, "details"), *_node_errors(whole.get("node_errors"))]
     detail = "; ".join(dict.fromkeys(part for part in parts if part))
-    return said(reply, CODES, code=text_of(data, "type"), detail=told(detail, secret=key) if detail else None)
+    return said(reply, CODES, code=text_of(data, "type"), detail=detail or None, secret=key)
 
 
 def _node_errors(told_of: Any) -> list[str]:
