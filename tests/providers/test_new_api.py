@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from vidrelay.core.adapter import Dedupe, NotThere, Refused, Unknown
+from vidrelay.core.adapter import Dedupe, NotThere, Refused, Trouble, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Ready, StillRunning
 from vidrelay.core.messages import Form
@@ -170,6 +170,35 @@ async def test_a_picture_for_sora_goes_as_a_file() -> None:
     assert refusal.value.field == "references"
 
 
+def test_a_form_loses_no_word_of_the_metadata() -> None:
+    """There it stands beside the fields, so it must not be called as one of them is."""
+    it = TestNewApi.sheet.rehearse()
+    fields = {**FIELDS, "model_version": "sora-2", "references": (Reference(asset=PICTURE.id),)}
+    for name in ("prompt", "size"):
+        with pytest.raises(InvalidRequest) as refusal:
+            it.task(**fields, extra={"metadata": {name: "x"}})
+        assert refusal.value.field == f"extra.metadata.{name}"
+    assert it.task(**FIELDS, extra={"metadata": {"size": "x"}}).parameters["metadata"]["size"] == "x"
+
+
+def test_an_address_is_no_file_for_sora() -> None:
+    """The gateway's word for such a picture is a file of a form alone."""
+    it = TestNewApi.sheet.rehearse()
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(**{**FIELDS, "model_version": "sora-2"}, references=(Reference(url="https://a.example/a.png"),))
+    assert refusal.value.field == "references[0].url"
+
+
+def test_a_frame_does_not_go_among_references() -> None:
+    """One list holds them all, and nothing in it says which is which."""
+    it = TestNewApi.sheet.rehearse()
+    with pytest.raises(InvalidRequest) as refusal:
+        it.task(
+            **FIELDS, references=tuple(Reference(asset=PICTURE.id, role=one) for one in ("first_frame", "reference"))
+        )
+    assert refusal.value.field == "references"
+
+
 async def test_several_pictures_go_as_a_list() -> None:
     """Addresses as they are, the others as data URIs."""
     it = TestNewApi.sheet.rehearse()
@@ -211,6 +240,27 @@ def test_an_unknown_task_is_400() -> None:
     task = replace(it.task(**FIELDS), remote_id=ID)
     told = {"code": "task_not_exist", "message": "task_not_exist", "data": None}
     assert isinstance(converse(it.adapter.poll(task), reply(told, status=400))[1], NotThere)
+    fork = {"error": {"message": "Task task_Zk3v9Q not found", "type": "invalid_request_error"}}
+    assert isinstance(converse(it.adapter.poll(task), reply(fork, status=404))[1], NotThere)
+
+
+def test_a_way_that_leads_nowhere_says_nothing_of_the_task() -> None:
+    """A gateway behind another path answers 404 as well: the paid clip is not given up, and the check tells it."""
+    it = TestNewApi.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id=ID)
+    told = {"error": {"message": f"Invalid URL (GET /videos/{ID})", "type": "invalid_request_error", "code": ""}}
+    assert isinstance(converse(it.adapter.poll(task), reply(told, status=404))[1], Trouble)
+    assert isinstance(converse(it.adapter.check(), reply(told, status=404))[1], Trouble)
+    assert isinstance(converse(it.adapter.submit(task), reply(told, status=404))[1], Failed)
+
+
+def test_no_word_of_an_error_shows_the_key() -> None:
+    """Neither its code nor its text."""
+    it = TestNewApi.sheet.rehearse()
+    told = {"code": "key-canary", "message": "key-canary", "data": None}
+    outcome = converse(it.adapter.submit(it.task(**FIELDS)), reply(told, status=400))[1]
+    assert isinstance(outcome, Failed)
+    assert "key-canary" not in outcome.problem.detail
 
 
 @pytest.mark.parametrize(

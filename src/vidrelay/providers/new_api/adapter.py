@@ -15,14 +15,12 @@ from vidrelay.core.adapter import (
     CheckOutcome,
     Conversation,
     Dedupe,
-    NotThere,
     PictureRule,
     PollOutcome,
     Prepared,
     SubmitOutcome,
     Traits,
     Trouble,
-    Unknown,
 )
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
@@ -31,8 +29,8 @@ from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.new_api import parameters, words
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import instant_of, read_object, text_of, told
-from vidrelay.providers.verdicts import Meaning, Standing, failed, of_call, of_create, of_poll
+from vidrelay.providers.replies import answered, instant_of, object_of, reason, text_of
+from vidrelay.providers.verdicts import NOT_OURS, Meaning, Standing, failed, of_call, of_create, of_poll, without_id
 
 NOBODY = "task_00000000000000000000000000000000"
 """An id that no task has: asking for it tells whether the key is taken."""
@@ -81,13 +79,12 @@ class NewApiAdapter(JsonAdapter):
             reply = yield HttpRequest(
                 method="POST", url=f"{self.base}/videos", headers=headers, body=form, creates=True
             )
-        data = read_object(reply)
         if not 200 <= reply.status < 300:
             return of_create(words.error(reply, key=self.key))
-        job = _job(data)
-        remote_id = text_of(job, "id") or text_of(job, "task_id")
-        if remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the gateway answered {reply.status} without an id that can be used")
+        job = _job(answered(reply))
+        remote_id = self.usable(text_of(job, "id") or text_of(job, "task_id"))
+        if remote_id is None:
+            return without_id(reply)
         standing = words.STATUSES.read(text_of(job, "status"))
         if standing is Standing.FAILED:
             return self._ended(job, remote_id)
@@ -97,14 +94,13 @@ class NewApiAdapter(JsonAdapter):
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this gateway's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"/videos/{remote_id}")
-        data = read_object(reply)
         if not 200 <= reply.status < 300:
             return of_poll(words.error(reply, key=self.key))
-        job = _job(data)
+        job = _job(answered(reply))
         if text_of(job, "status") is None:
             return Trouble(detail="the gateway's answer cannot be read")
         match words.STATUSES.read(text_of(job, "status")):
@@ -130,12 +126,10 @@ class NewApiAdapter(JsonAdapter):
         return of_call(error)
 
     def _ended(self, job: Mapping[str, Any], remote_id: str | None = None) -> Failed:
-        error = job.get("error")
-        inner: dict[str, Any] = error if isinstance(error, dict) else {}
-        told_of = [text_of(inner, "code"), text_of(inner, "message"), text_of(job, "fail_reason")]
-        why = ": ".join(part for part in told_of if part) or "it says failed and no more"
-        meaning = Meaning.MODERATED if words.policy(why) else Meaning.AGAIN
-        return failed(meaning, told(why, secret=self.key), remote_id=remote_id)
+        error = object_of(job, "error")
+        parts = [text_of(error, "code"), text_of(error, "message"), text_of(job, "fail_reason")]
+        meaning = Meaning.MODERATED if any(part and words.policy(part) for part in parts) else Meaning.AGAIN
+        return failed(meaning, reason(*parts, secret=self.key), remote_id=remote_id)
 
 
 def make(settings: AdapterSettings) -> NewApiAdapter:

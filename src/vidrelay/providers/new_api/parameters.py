@@ -46,15 +46,28 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         body["size"] = "{}x{}".format(*size)
     if request.negative_prompt is not None:
         body["metadata"] = {"negative_prompt": request.negative_prompt}
-    given = pictures(request, assets, who="A new-api gateway", roles=(FIRST, REFERENCE), max_others=MAX_PICTURES)
-    sent = [one for one in (given.first, *given.others) if one is not None]
-    if formed and len(sent) > 1:
-        raise InvalidRequest(f"{model} takes one picture.", field="references")
+    given = pictures(
+        request,
+        assets,
+        who="A new-api gateway",
+        roles=(FIRST, REFERENCE),
+        max_others=1 if formed else MAX_PICTURES,
+        addresses=not formed,
+        # It has one list for all pictures, in which a frame would be told from a reference by nobody.
+        mixed=False,
+    )
+    sent = [*given.frames, *given.others]
     if len(sent) == 1:
         body[FILE if formed else "image"] = sent[0]
     elif sent:
         body["images"] = sent
-    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+    parameters = with_extra(body, request.extra)
+    metadata = parameters.get("metadata")
+    twice = [name for name in parameters if FILE in body and isinstance(metadata, Mapping) and name in metadata]
+    if twice:
+        told = f"A picture for {model} goes in a form, where metadata.{twice[0]} and {twice[0]} are one."
+        raise InvalidRequest(told, field=f"extra.metadata.{twice[0]}")
+    return Prepared(model=model, parameters=parameters, seconds=seconds)
 
 
 def form(parameters: JsonObject) -> Form | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
+from vidrelay.providers.replies import read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -51,6 +51,7 @@ CODES: Codes = {
     **dict.fromkeys(("invalid_request", "model_not_found"), Meaning.REJECTED),
     **dict.fromkeys(("insufficient_user_quota", "pre_consume_token_quota_failed"), Meaning.BALANCE),
 }
+_NO_TASK = re.compile(r"(task|video).{0,80}not.{0,3}(exist|found)|(任务|视频).{0,20}不存在", re.IGNORECASE)
 _QUOTA = re.compile(
     r"insufficient.{0,20}(quota|balance|credit)|quota.{0,20}(not enough|exceeded)|(额度|余额)不足", re.IGNORECASE
 )
@@ -72,8 +73,7 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     inner = whole.get("error")
     data = inner if isinstance(inner, dict) else whole
     code, message = text_of(data, "code") or None, text_of(data, "message")
-    detail = None if message is None else told(message, secret=key)
-    return _judged(said(reply, CODES, code=code, detail=detail), reply.status, code)
+    return _judged(said(reply, CODES, code=code, detail=message, secret=key), reply.status, code)
 
 
 def _judged(error: Said, status: int, code: str | None) -> Said:
@@ -81,8 +81,11 @@ def _judged(error: Said, status: int, code: str | None) -> Said:
     The error by what it tells where its code does not say it. An answer that is an error was not charged, whatever the
     providers behind have done: the gateway takes the charge back.
     """
-    if not error.readable or code in CODES or status not in (400, 401, 402, 403, 404, 422, 429):
+    if not error.readable or code in CODES or status not in (400, 401, 402, 403, 404, 410, 422, 429):
         return error
+    if error.meaning is Meaning.MISSING and not _NO_TASK.search(error.detail):
+        # A way that leads nowhere is answered so too, and says nothing of the task.
+        return replace(error, meaning=Meaning.REJECTED)
     if policy(error.detail) and status != 429:
         return replace(error, meaning=Meaning.MODERATED)
     if code == UPSTREAM:
