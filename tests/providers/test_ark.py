@@ -2,16 +2,19 @@
 Ark, held against its fact sheet and the pretend provider in its words.
 """
 
+import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from vidrelay.core.adapter import Refused, Scope, Search, Undecided
+from vidrelay.core.adapter import NotThere, Refused, Scope, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.task import CancelOutcome, Reference, Task
-from vidrelay.providers.ark.adapter import make
+from vidrelay.providers.ark import words
+from vidrelay.providers.ark.adapter import ArkAdapter, make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
@@ -100,6 +103,11 @@ class TestArk(AdapterContract):
             ({"duration": 5.5}, "duration"),
             ({"aspect_ratio": "2:1"}, "aspectRatio"),
             ({"resolution": "8k"}, "resolution"),
+            ({"resolution": "4k"}, "resolution"),
+            ({"resolution": "4k", "model_version": "seedance-1-0-pro-250528"}, "resolution"),
+            ({"seed": -2}, "seed"),
+            ({"seed": 2**32}, "seed"),
+            ({"references": (Reference(asset=PICTURE.id, role="last_frame"),)}, "references"),
             ({"model_version": "doubao-seedance-2-0-260128"}, "seed"),
             ({"extra": {"content": {}}}, "extra.content"),
         ),
@@ -177,6 +185,24 @@ def test_the_pictures_have_their_roles() -> None:
     assert content[-1] == audio
 
 
+def test_a_last_frame_stands_alone_where_that_can_be() -> None:
+    """Where extra.content brings the first one, and where it is not known which model an endpoint is."""
+    it = TestArk.sheet.rehearse()
+    last = (Reference(asset=PICTURE.id, role="last_frame"),)
+    first = {"type": "image_url", "image_url": {"url": "asset://asset-1"}, "role": "first_frame"}
+    content = it.task(references=last, extra={"content": [first]}).parameters["content"]
+    assert [part["role"] for part in content[1:]] == ["last_frame", "first_frame"]
+    assert it.task(references=last, model_version="ep-20261101-abcde").parameters["content"][1]["role"] == "last_frame"
+
+
+def test_what_a_model_or_an_endpoint_can_do_is_its_own() -> None:
+    """From 2.0 on there is 4k; of an endpoint nobody has told us. A seed of -1 is any."""
+    it = TestArk.sheet.rehearse()
+    for model in ("doubao-seedance-2-0-260128", "ep-20261101-abcde"):
+        assert it.task(model_version=model, resolution="4k").parameters["resolution"] == "4k"
+    assert it.task(seed=-1).parameters["seed"] == -1
+
+
 def test_pictures_that_are_too_much_together_are_refused() -> None:
     """A body has 64 MB at most."""
     it = TestArk.sheet.rehearse()
@@ -195,6 +221,20 @@ async def test_a_quota_that_is_used_up_is_not_one_that_is_full() -> None:
         _, outcome = converse(it.adapter.submit(it.task(**FIELDS)), reply(error, status=429))
         assert isinstance(outcome, Refused)
         assert (outcome.reason, outcome.scope) == (reason, Scope.CREATES)
+
+
+def test_the_key_is_shown_nowhere() -> None:
+    """Neither of a refusal nor of a failure, be it in the code."""
+    it = TestArk.sheet.rehearse()
+    for code, message in (("Odd key-canary", "no"), ("InvalidParameter", "key-canary is wrong")):
+        error = {"code": code, "message": message}
+        refused = converse(it.adapter.submit(it.task(**FIELDS)), reply({"error": error}, status=400))[1]
+        ended = converse(
+            it.adapter.poll(replace(it.task(**FIELDS), remote_id=ID)), reply({"status": "failed", "error": error})
+        )[1]
+        for outcome in (refused, ended):
+            assert isinstance(outcome, Failed)
+            assert "key-canary" not in outcome.problem.detail
 
 
 async def test_a_finished_record_is_never_deleted() -> None:
@@ -251,13 +291,126 @@ def test_absence_is_claimed_of_a_whole_list_alone() -> None:
         assert isinstance(_looked_for(it, task, {**listed, "items": rows}), Undecided)
 
 
-def _looked_for(it: Rehearsal, task: Task, listed: Any) -> Any:
+def test_absence_is_not_claimed_beyond_the_list() -> None:
+    """It goes back 7 days; what was lost before may have been made and is listed no more."""
+    it = TestArk.sheet.rehearse()
+    task = it.task(**FIELDS)
+    days = timedelta(days=1).total_seconds()
+    assert isinstance(_looked_for(it, task, {"items": [], "total": 0}, lost_ago=6 * days), Absent)
+    assert isinstance(_looked_for(it, task, {"items": [], "total": 0}, lost_ago=8 * days), Undecided)
+
+
+def test_absence_is_not_claimed_where_more_is_told_of_than_shown() -> None:
+    """A page without rows, a row that is none, and pages between which rows may have moved."""
+    it = TestArk.sheet.rehearse()
+    task = it.task(**FIELDS)
+    row = {**TASK, "model": "x", "status": "running", "created_at": it.clock.now().timestamp()}
+    full = {"items": [row] * 200, "total": 201}
+    for pages in (
+        [{"items": [], "total": 9}],
+        [{"items": ["odd"], "total": 1}],
+        [full, {"items": [row], "total": 201}],
+        [full, {"items": [], "total": 201}],
+    ):
+        assert isinstance(_looked_for(it, task, *pages), Undecided), pages[-1]
+
+
+def test_an_old_row_ends_the_list_where_it_is_in_order_alone() -> None:
+    """Newest first is no documented order: behind an old row in disorder the lost create may stand."""
+    it = TestArk.sheet.rehearse()
+    task = it.task(**FIELDS)
+    now = it.clock.now().timestamp()
+    new, old = ({**TASK, "model": "x", "status": "running", "created_at": at} for at in (now, now - 9000))
+    assert isinstance(_looked_for(it, task, {"items": [new, old], "total": 900}), Absent)
+    assert isinstance(_looked_for(it, task, {"items": [old, new, old], "total": 900}), Undecided)
+
+
+def test_a_row_shows_what_was_left_open_as_what_it_became() -> None:
+    """A length, a seed and a ratio that the model chose, and the model behind an endpoint: it may be ours."""
+    it = TestArk.sheet.rehearse()
+    row = {**TASK, "status": "running", "created_at": it.clock.now().timestamp()}
+    row |= {"duration": 7, "seed": 42, "ratio": "4:3"}
+    task = it.task(model_version="ep-1", aspect_ratio="adaptive", extra={"duration": -1, "seed": -1})
+    found = _looked_for(it, task, {"items": [row], "total": 1})
+    assert isinstance(found, Undecided)
+    assert found.candidates == (ID,)
+
+
+async def test_an_empty_tag_is_none() -> None:
+    """Where extra leaves it open, ours is sent all the same: without it a lost create could not be told."""
+    for nothing in (None, ""):
+        it = TestArk.sheet.rehearse()
+        task = it.task(**FIELDS, extra={"safety_identifier": nothing})
+        await it.submitted(task)
+        assert isinstance(await it.find(task), Found)
+
+
+def test_many_tasks_are_asked_for_in_parts() -> None:
+    """An address has a length that a server takes; a row without its clip leaves the task to a call of its own."""
+    it = TestArk.sheet.rehearse()
+    tasks = [replace(it.task(**FIELDS), id=f"t{number}", remote_id=f"{ID}{number}") for number in range(150)]
+    rows = [{**TASK, "id": f"{ID}0", "status": "queued"}, {**TASK, "id": f"{ID}1", "status": "succeeded"}]
+    requests, seen = converse(it.adapter.poll_many(tasks), reply({"items": rows, "total": 2}))
+    assert len(requests[0].url) < 8000
+    assert requests[0].url.count("filter.task_ids") == 100
+    assert isinstance(seen, dict)
+    assert set(seen) == {"t0"}
+
+
+def _looked_for(it: Rehearsal, task: Task, *listed: Any, lost_ago: float = 700.0) -> Any:
     """
-    What comes of looking for the task, ten minutes later, in that list.
+    What comes of looking for the task in that list, or those pages, when it was lost so many seconds ago.
     """
-    now = it.clock.now()
-    search = Search(sent_at=now, lost_at=now, elapsed=700.0, lost_ago=700.0, owned=frozenset())
-    return converse(it.adapter.find(task, search), reply(listed), repeat=True)[1]
+    lost_at = it.clock.now()
+    search = Search(sent_at=lost_at, lost_at=lost_at, elapsed=700.0, lost_ago=lost_ago, owned=frozenset())
+    return converse(it.adapter.find(task, search), *map(reply, listed), repeat=True)[1]
+
+
+async def test_the_list_is_asked_by_status_model_and_tier() -> None:
+    """As the sheet has it, by page; what was cancelled a day ago is in it no more."""
+    it = TestArk.sheet.rehearse(workers=1)
+    flex = await it.submitted(it.task("[queue=60] a boat", **FIELDS, extra={"service_tier": "flex"}))
+    usual = await it.submitted(it.task("[queue=60] a boat", **{**FIELDS, "model_version": "ep-1"}))
+    for query, ids in (
+        ({}, [usual.remote_id, flex.remote_id]),
+        ({"filter.service_tier": "flex"}, [flex.remote_id]),
+        ({"filter.service_tier": "default"}, [usual.remote_id]),
+        ({"filter.model": "ep-1"}, [usual.remote_id]),
+        ({"filter.status": "running"}, []),
+        ({"page_num": 2, "page_size": 1}, [flex.remote_id]),
+    ):
+        assert [row["id"] for row in await _listed(it, query)] == ids
+    for wrong in ({"page_num": 0}, {"page_size": 501}, {"page_num": "x"}):
+        assert await _listed(it, wrong) is None
+    await it.run(it.adapter.cancel(usual))
+    await it.clock.advance(3600 * 23)
+    assert await _listed(it, {"filter.status": "cancelled"})
+    await it.clock.advance(3600 * 2)
+    assert await _listed(it, {"filter.status": "cancelled"}) == []
+    assert isinstance(await it.poll(usual), NotThere)
+
+
+async def _listed(it: Rehearsal, query: dict[str, Any]) -> Any:
+    """
+    The rows of the pretend provider's list, or None where it refuses.
+    """
+    assert isinstance(it.adapter, ArkAdapter)
+    answer = await it.send(it.adapter.get(words.TASKS, **query))
+    return json.loads(answer.body)["items"] if answer.status == 200 else None
+
+
+async def test_the_pretend_provider_refuses_what_ark_refuses() -> None:
+    """Values that there are not, what models from 2.0 on do not take, and a video that is no address."""
+    video = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AA=="}, "role": "reference_video"}
+    for wrong in (
+        *({"ratio": "7:5"}, {"resolution": "8k"}, {"duration": 5.5}, {"frames": 30}),
+        *({"content": [video]}, {"seed": 7, "model": "doubao-seedance-2-0-260128"}),
+    ):
+        it = TestArk.sheet.rehearse()
+        task = it.task()
+        refused = await it.run(it.adapter.submit(replace(task, parameters={**task.parameters, **wrong})))
+        assert isinstance(refused, Failed), wrong
+        assert "InvalidParameter" in refused.problem.detail
 
 
 async def test_the_last_frame_comes_along() -> None:

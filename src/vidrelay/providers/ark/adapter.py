@@ -3,7 +3,8 @@ Toward Volcengine Ark and BytePlus ModelArk (fills port Adapter).
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,20 +26,23 @@ from vidrelay.core.adapter import (
     Traits,
     Trouble,
     Undecided,
-    Unknown,
 )
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import instant_of, number_of, read_object, text_of, told
-from vidrelay.providers.verdicts import Standing, failed, meaning_of, of_call, of_create, of_poll
+from vidrelay.providers.replies import answered, instant_of, number_of, object_of, reason, rows_of, text_of
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 MAX_PAGES = 5
 PAGE = 200
+MAX_ASKED = 100
+"""So many ids are put into one address."""
+LEFT_OPEN = ("adaptive", -1)
+"""Values that leave it to the provider."""
 
 
 class ArkAdapter(JsonAdapter):
@@ -75,42 +79,39 @@ class ArkAdapter(JsonAdapter):
         """
         One POST, with our own key as the tag that comes back in the list.
         """
-        body = filled(task.parameters, data_uri)
-        body.setdefault("safety_identifier", task.submission_key)
+        body = filled(task.parameters, data_uri) | {"safety_identifier": _tag(task)}
         reply = yield self.post(words.TASKS, body, creates=True)
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
+        data = answered(reply)
+        if data is None:
             return of_create(words.error(reply, key=self.key))
-        remote_id = None if data is None else text_of(data, "id")
-        if data is None or remote_id is None or not self.valid_id(remote_id):
-            return Unknown(detail=f"the provider answered {reply.status} without an id that can be used")
-        return Accepted(remote_id=remote_id, times=_times(data))
+        remote_id = self.usable(text_of(data, "id"))
+        return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id, times=_times(data))
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
         One GET.
         """
-        remote_id = task.remote_id or ""
-        if not self.valid_id(remote_id):
-            return NotThere(detail="its id is none of this provider's")
+        remote_id = self.usable(task.remote_id)
+        if remote_id is None:
+            return NOT_OURS
         reply = yield self.get(f"{words.TASKS}/{remote_id}")
-        data = read_object(reply)
-        if not 200 <= reply.status < 300:
-            return of_poll(words.error(reply, key=self.key))
-        return Trouble(detail="the provider's answer cannot be read") if data is None else self._seen(data)
+        data = answered(reply)
+        return of_poll(words.error(reply, key=self.key)) if data is None else self._seen(data)
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
-        The list, asked for these tasks alone.
+        The list, asked for these tasks alone; those that would make its address too long are asked for by themselves.
         """
-        ids = [task.remote_id for task in tasks if task.remote_id is not None]
+        ids = [task.remote_id for task in tasks if task.remote_id is not None][:MAX_ASKED]
         query = urlencode([("page_num", 1), ("page_size", len(ids) or 1), *(("filter.task_ids", one) for one in ids)])
         reply = yield self.call("GET", f"{words.TASKS}?{query}", max_reply_bytes=LIST_REPLY_BYTES)
-        rows = _rows(read_object(reply))
-        if rows is None or not 200 <= reply.status < 300:
+        rows = rows_of(answered(reply) or {}, "items")
+        if rows is None:
             return of_call(words.error(reply, key=self.key))
-        listed = {text_of(row, "id"): row for row in rows}
-        return {task.id: self._seen(listed[task.remote_id]) for task in tasks if task.remote_id in listed}
+        listed = {text_of(row, "id"): self._seen(row) for row in rows}
+        seen = {task.id: listed[task.remote_id] for task in tasks if task.remote_id in listed}
+        # A row that does not show its clip leaves the task to a call of its own.
+        return {task_id: outcome for task_id, outcome in seen.items() if not isinstance(outcome, Trouble)}
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
@@ -118,17 +119,19 @@ class ArkAdapter(JsonAdapter):
 
         A row shows no prompt, so one without a tag is never taken for ours by its looks: a person is asked.
         """
-        tag = task.parameters.get("safety_identifier") or task.submission_key
+        tag = _tag(task)
         ours: dict[str, Found] = {}
         alike: list[str] = []
-        doubtful, when, told_of = tag != task.submission_key, None, 0
+        doubtful = tag != task.submission_key or search.lost_ago > words.KEPT.total_seconds()
+        when, told_of = None, 0
         for number in range(1, MAX_PAGES + 1):
             reply = yield self.get(words.TASKS, max_reply_bytes=LIST_REPLY_BYTES, page_num=number, page_size=PAGE)
-            data = read_object(reply)
-            rows = _rows(data)
-            if data is None or rows is None or not 200 <= reply.status < 300:
+            data = answered(reply) or {}
+            rows = rows_of(data, "items")
+            if rows is None:
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
+            doubtful = doubtful or len(rows) < len(data["items"])
             for row in rows:
                 remote_id, shown = text_of(row, "id") or "", text_of(row, "safety_identifier")
                 made_at = instant_of(row, "created_at")
@@ -144,12 +147,12 @@ class ArkAdapter(JsonAdapter):
                         alike.append(remote_id)
             told_of += len(rows)
             total = number_of(data, "total")
-            oldest = instant_of(rows[-1], "created_at") if rows else None
-            more = len(rows) >= PAGE if total is None else told_of < total
-            if not rows or not more or (oldest is not None and oldest < when.earliest):
+            if _is_past(rows, when.earliest) or (len(rows) < PAGE if total is None else told_of >= total):
                 break
-        else:
+            # A record that is erased meanwhile moves another one over the edge of two pages, where nobody sees it.
             doubtful = True
+            if not rows:
+                break
         if ours or not doubtful:
             return settled(ours, complete_after=search.elapsed)
         return Undecided(detail="no job in the list has our tag, and some may be it", candidates=tuple(alike))
@@ -176,37 +179,24 @@ class ArkAdapter(JsonAdapter):
         Ask for the newest job.
         """
         reply = yield self.get(words.TASKS, page_num=1, page_size=1)
-        if _rows(read_object(reply)) is None or not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
-        return Checked()
+        is_list = rows_of(answered(reply) or {}, "items") is not None
+        return Checked() if is_list else of_call(words.error(reply, key=self.key))
 
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
         match words.STATUSES.read(text_of(data, "status")):
             case Standing.DONE:
-                content = data.get("content")
-                made: Mapping[str, Any] = content if isinstance(content, dict) else {}
-                urls = [made.get(name) for name in ("video_url", "file_url", "last_frame_url")]
-                outputs = tuple(RemoteFile(url=url) for url in urls if isinstance(url, str) and url)
-                if not outputs:
-                    return Trouble(detail="the provider says that it is done, and names no file")
-                ended_at = instant_of(data, "updated_at")
-                return Ready(
-                    outputs=outputs, times=RemoteTimes(created_at=_times(data).created_at, completed_at=ended_at)
-                )
+                urls = (text_of(object_of(data, "content"), name) for name in words.FILES)
+                return ready(*urls, times=replace(_times(data), completed_at=instant_of(data, "updated_at")))
             case Standing.FAILED | Standing.CANCELLED | Standing.EXPIRED as standing:
                 return self._ended(data, standing)
             case standing:
                 return StillRunning(remote_state=standing.remote_state, times=_times(data))
 
     def _ended(self, data: Mapping[str, Any], standing: Standing) -> Failed:
-        error = data.get("error")
-        inner: dict[str, Any] = error if isinstance(error, dict) else {}
-        code, message = text_of(inner, "code"), text_of(inner, "message")
-        meaning = standing.meaning
-        if standing is Standing.FAILED and code is not None:
-            meaning = words.of_code(code, message) or meaning_of(code, words.CODES) or meaning
-        why = ": ".join(part for part in (code, message) if part) or f"it says {data.get('status')} and no more"
-        return failed(meaning, told(why, secret=self.key))
+        error = object_of(data, "error")
+        code, message = text_of(error, "code"), text_of(error, "message")
+        meaning = words.of_code(code, message) if standing is Standing.FAILED else None
+        return failed(meaning or standing.meaning, reason(code, message, word=standing, secret=self.key))
 
 
 def make(settings: AdapterSettings) -> ArkAdapter:
@@ -219,21 +209,28 @@ def make(settings: AdapterSettings) -> ArkAdapter:
     return ArkAdapter(settings)
 
 
-def _rows(data: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    rows = None if data is None else data.get("items")
-    return rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else None
+def _tag(task: Task) -> Any:
+    """
+    What comes back with the task: the user's own, or our key.
+    """
+    return task.parameters.get("safety_identifier") or task.submission_key
+
+
+def _is_past(rows: Sequence[Mapping[str, Any]], earliest: datetime) -> bool:
+    """
+    Whether what comes after these is older: they are in their order, which is not documented, and the last one is.
+    """
+    made = [at for at in (instant_of(row, "created_at") for row in rows) if at is not None]
+    return bool(made) and made[-1] < earliest and made == sorted(made, reverse=True)
 
 
 def _is_alike(row: Mapping[str, Any], task: Task) -> bool:
     """
-    Whether a row says what was sent. An endpoint and a ratio that was left open are told as what they became.
+    Whether a row says what was sent. An endpoint, and what was left open, are told as what they became.
     """
     sent = {name: task.parameters.get(name) for name in ("model", "duration", "resolution", "ratio", "seed")}
-    if sent["ratio"] == "adaptive":
-        del sent["ratio"]
-    if str(sent["model"]).startswith("ep-"):
-        del sent["model"]
-    return all(row.get(name) is None or same(row.get(name), value) for name, value in sent.items())
+    fixed = {name: value for name, value in sent.items() if value not in LEFT_OPEN and not str(value).startswith("ep-")}
+    return all(row.get(name) is None or same(row[name], value) for name, value in fixed.items())
 
 
 def _times(data: Mapping[str, Any]) -> RemoteTimes:

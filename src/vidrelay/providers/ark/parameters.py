@@ -9,7 +9,7 @@ from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.ark import words
-from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures
+from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures, together
 from vidrelay.providers.uniform import apart, one_of, only, whole, with_extra
 
 
@@ -27,29 +27,37 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prep
             "BytePlus needs to be told the model or endpoint, as its console shows it.", field="modelVersion"
         )
     more, extra = apart(request.extra, "content")
-    body: dict[str, Any] = {"model": model, "content": [*_content(request, assets), *more]}
+    body: dict[str, Any] = {"model": model, "content": [*_content(request, assets, model, more), *more]}
     if request.duration is not None:
         low, high = next((span for name, span in words.DURATIONS.items() if name in model), words.ANY_DURATION)
         body["duration"] = whole(request.duration, low, high, field="duration")
     if request.aspect_ratio is not None:
         body["ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
     if request.resolution is not None:
-        body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+        takes = words.RESOLUTIONS[:-1] if any(name in model for name in words.NO_4K) else words.RESOLUTIONS
+        body["resolution"] = one_of(request.resolution, takes, field="resolution")
     if request.seed is not None:
         if any(name in model for name in words.UNSEEDED):
             raise InvalidRequest(f"{model} has no seed; Seedance 1.x has.", field="seed")
-        body["seed"] = whole(request.seed, 0, words.MAX_SEED, field="seed")
+        body["seed"] = whole(request.seed, words.RANDOM_SEED, words.MAX_SEED, field="seed")
     return Prepared(model=model, parameters=with_extra(body, extra), seconds=body.get("duration"))
 
 
-def _content(request: Request, assets: Mapping[str, Asset]) -> list[Any]:
+def _content(request: Request, assets: Mapping[str, Asset], model: str, more: list[Any]) -> list[Any]:
     """
-    The prompt, and the pictures by their roles. Video and audio come after them, out of `extra.content`.
+    The prompt, and the pictures by their roles. `more`, out of `extra.content`, comes after them: video, audio, or
+    pictures that are named in another way, a first frame among them.
     """
-    given = pictures(request, assets, who="Ark", roles=(FIRST, LAST, REFERENCE), max_others=words.MAX_REFERENCES)
-    sizes = [assets[one.asset].size_bytes for one in request.references if one.asset is not None]
-    if sum(sizes) * 4 // 3 > words.BODY_BYTES:
-        raise InvalidRequest("The pictures together are more than the 64 MB that Ark takes.", field="references")
+    has_first = any(isinstance(one, Mapping) and one.get("role") == "first_frame" for one in more)
+    given = pictures(
+        request,
+        assets,
+        who="Ark",
+        roles=(FIRST, LAST, REFERENCE),
+        max_others=words.MAX_REFERENCES,
+        last_alone=has_first or not any(name in model for name in words.DURATIONS),
+    )
+    together(request, assets, max_bytes=words.PICTURES_BYTES, who="Ark")
     frames = ((given.first, "first_frame"), (given.last, "last_frame"))
     return [
         {"type": "text", "text": request.prompt},

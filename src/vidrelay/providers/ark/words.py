@@ -3,12 +3,12 @@ Ark's words, said once.
 """
 
 import re
-from typing import Any
+from datetime import timedelta
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import read_object, text_of, told
-from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
+from vidrelay.providers.replies import object_of, read_object, text_of
+from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, meaning_of, said
 
 FACTS = Facts(
     title="Seedance (Volcengine Ark, BytePlus ModelArk)",
@@ -37,6 +37,8 @@ HOSTS = {
     ),
 }
 TASKS = "/contents/generations/tasks"
+FILES = ("video_url", "file_url", "last_frame_url")
+"""What a finished task's `content` names, the clip first."""
 DEFAULT_MODEL = "doubao-seedance-1-5-pro-251215"
 """Volcengine's; BytePlus spells its models in another way."""
 DURATIONS = {"seedance-2-5": (4, 30), "seedance-2-0": (4, 15), "seedance-1-5": (4, 12), "seedance-1-0": (2, 12)}
@@ -46,11 +48,16 @@ UNSEEDED = ("seedance-2-",)
 """Models of these names have no seed."""
 RATIOS = ("16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "adaptive")
 RESOLUTIONS = ("480p", "720p", "1080p", "4k")
-MAX_SEED = 2**32 - 1
+NO_4K = ("seedance-1-",)
+"""Models of these names go to 1080p."""
+RANDOM_SEED, MAX_SEED = -1, 2**32 - 1
 MAX_REFERENCES = 30
 """No number is told; what is too many for a model it refuses by itself."""
 PICTURE_BYTES = 30 * 1024 * 1024
-BODY_BYTES = 64 * 1024 * 1024
+PICTURES_BYTES = 48_000_000
+"""All pictures of a request together: a body may be 64 MB, and base64 makes four bytes of three."""
+KEPT = timedelta(days=7)
+"""So far back goes the list."""
 
 STATUSES = StatusWords(
     "ark",
@@ -93,19 +100,20 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     """
     Read `{"error": {"code", "message", "param", "type"}}`.
     """
-    whole: dict[str, Any] = read_object(reply) or {}
-    inner = whole.get("error")
-    data = inner if isinstance(inner, dict) else {}
-    code, message = text_of(data, "code"), text_of(data, "message")
-    codes = CODES if code is None else {code: meaning} if (meaning := of_code(code, message)) else CODES
-    return said(reply, codes, code=code, detail=None if message is None else told(message, secret=key))
+    inner = object_of(read_object(reply) or {}, "error")
+    code, message = text_of(inner, "code"), text_of(inner, "message")
+    meaning = of_code(code, message)
+    codes = {} if code is None or meaning is None else {code: meaning}
+    return said(reply, codes, code=code, detail=message, secret=key)
 
 
-def of_code(code: str, message: str | None) -> Meaning | None:
+def of_code(code: str | None, message: str | None) -> Meaning | None:
     """
-    What a code means that cannot be listed: those of policy have many beginnings, and a quota that is used up is not
-    one that is full for now. None: see `CODES`.
+    What a code means, or None. Those of policy have many beginnings, and a quota that is used up is told apart from one
+    that is full for now by its message alone.
     """
-    if _POLICY.search(code):
+    if code is not None and _POLICY.search(code):
         return Meaning.MODERATED
-    return Meaning.BALANCE if code == "QuotaExceeded" and _TRIAL.search(message or "") else None
+    if code == "QuotaExceeded" and _TRIAL.search(message or ""):
+        return Meaning.BALANCE
+    return meaning_of(code, CODES)

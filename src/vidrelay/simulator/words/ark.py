@@ -48,6 +48,14 @@ _STATUSES = {
         429,
     ),
 }
+_RATIOS = ("16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "adaptive")
+_RESOLUTIONS = ("480p", "720p", "1080p", "4k")
+_OLD_ALONE = ("seed", "camera_fixed", "service_tier", "frames")
+"""Fields that the models from 2.0 on do not take."""
+_TOLD = ("generate_audio", "draft", "priority", "output_format", "frames")
+"""Fields that come back with the task as they were given."""
+_CANCELLED_SECONDS = 86400.0
+"""So long is the record of a cancelled task kept."""
 _KINDS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 429: "TooManyRequests"}
 
 
@@ -91,7 +99,7 @@ class ArkWords(Words):
             case Place.LIST:
                 return self._list(call)
         job = self.engine.find(call.key, call.job_id or "")
-        if job is None:
+        if job is None or self._is_gone(job):
             return self.refuse(Why.NOT_FOUND, "The specified task is not found.")
         if call.place is Place.POLL:
             return Answer(data=self._task(job, call), job=job)
@@ -105,9 +113,10 @@ class ArkWords(Words):
             return self.refuse("MissingParameter", "The request misses the parameter `model`.")
         if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
             return self.refuse("MissingParameter", "The request misses the parameter `content`.")
+        wrong = _wrong(body) or _wrong_content(parts)
+        if wrong is not None:
+            return self.refuse("InvalidParameter", f"The parameter `{wrong}` specified in the request is not valid.")
         pictures = [part for part in parts if part.get("type") == "image_url"]
-        if not all(_is_address((part.get("image_url") or {}).get("url")) for part in pictures):
-            return self.refuse("InvalidParameter", "`image_url.url` is neither an address nor a data URI.")
         prompt = " ".join(str(part.get("text")) for part in parts if part.get("type") == "text")
         fields = {"prompt": prompt, "model": str(body["model"]), "seconds": str(body.get("duration", 5))}
         job = self.engine.create(call.key, fields, pictures=len(pictures), data=body, shape=_id)
@@ -126,20 +135,30 @@ class ArkWords(Words):
         return Answer(data={}, job=job)
 
     def _list(self, call: Call) -> Answer:
-        number, size = (int(call.query.get(name, usual)) for name, usual in (("page_num", "1"), ("page_size", "10")))
-        if not (1 <= number <= 500 and 1 <= size <= 500):
+        asked = [call.query.get(name, usual) for name, usual in (("page_num", "1"), ("page_size", "10"))]
+        if not all(one.isdecimal() and 1 <= int(one) <= 500 for one in asked):
             return self.refuse("InvalidParameter", "page_num and page_size must be from 1 to 500.")
+        number, size = map(int, asked)
         ids = {value for name, value in call.pairs if name == "filter.task_ids"}
-        status, model = call.query.get("filter.status"), call.query.get("filter.model")
+        status, model, tier = (call.query.get(f"filter.{name}") for name in ("status", "model", "service_tier"))
         jobs = [
             job
             for job in self.engine.listed(call.key)
             if (not ids or job.id in ids)
             and (status is None or _STATES[job.state] == status)
             and (model is None or job.fields["model"] == model)
+            and (tier is None or job.data.get("service_tier", "default") == tier)
+            and not self._is_gone(job)
         ]
         page = jobs[(number - 1) * size : number * size]
         return Answer(data={"items": [self._task(job, call) for job in page], "total": len(jobs)})
+
+    def _is_gone(self, job: Job) -> bool:
+        """
+        Whether its record is removed: a cancelled task's is after a day, any other's with the engine's own term.
+        """
+        ended = self.engine.now() if job.ended is None else job.ended
+        return job.state is JobState.STOPPED and self.engine.now() - ended >= _CANCELLED_SECONDS
 
     def _task(self, job: Job, call: Call) -> dict[str, Any]:
         body: dict[str, Any] = job.data
@@ -154,8 +173,7 @@ class ArkWords(Words):
             "service_tier": body.get("service_tier", "default"),
             "execution_expires_after": body.get("execution_expires_after", 172800),
         }
-        if "safety_identifier" in body:
-            told["safety_identifier"] = body["safety_identifier"]
+        told |= {name: body[name] for name in ("safety_identifier", *_TOLD) if name in body}
         if job.state is JobState.FAILED:
             code = _CODES.get(job.why or "", job.why or "")
             told["error"] = {"code": code, "message": "The request failed."}
@@ -179,5 +197,31 @@ def _id(drawn: str) -> str:
     return f"cgt-20261101{drawn[:6]}-{drawn[6:14]}"
 
 
-def _is_address(url: Any) -> bool:
-    return isinstance(url, str) and url.startswith(("https://", "data:image/", "asset://"))
+def _wrong(body: dict[str, Any]) -> str | None:
+    """
+    The first parameter with a value that the service does not have, or that the model does not take; else None.
+    """
+    model, duration, frames = str(body["model"]), body.get("duration", 5), body.get("frames", 29)
+    if "seedance-2-" in model and (given := next((name for name in _OLD_ALONE if name in body), None)):
+        return given
+    if body.get("ratio", "adaptive") not in _RATIOS:
+        return "ratio"
+    if body.get("resolution", "720p") not in _RESOLUTIONS:
+        return "resolution"
+    if not isinstance(duration, int) or (duration != -1 and duration < 1):
+        return "duration"
+    return None if isinstance(frames, int) and 29 <= frames <= 289 and frames % 4 == 1 else "frames"
+
+
+def _wrong_content(parts: list[dict[str, Any]]) -> str | None:
+    """
+    The first kind of content that is not given as it must be, or None: a video goes by its address alone.
+    """
+    for kind in ("image_url", "video_url", "audio_url"):
+        for part in (one for one in parts if one.get("type") == kind):
+            inner = part.get(kind)
+            url = inner.get("url") if isinstance(inner, dict) else None
+            inline = () if kind == "video_url" else (f"data:{kind.removesuffix('_url')}/",)
+            if not isinstance(url, str) or not url.startswith(("https://", "http://", "asset://", *inline)):
+                return f"content.{kind}"
+    return None
