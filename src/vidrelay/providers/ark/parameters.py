@@ -28,14 +28,15 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prep
         )
     more, extra = apart(request.extra, "content")
     body: dict[str, Any] = {"model": model, "content": [*_content(request, assets, model, more), *more]}
+    known = any(name in model for name in words.DURATIONS)
     if request.duration is not None:
         low, high = next((span for name, span in words.DURATIONS.items() if name in model), words.ANY_DURATION)
         body["duration"] = whole(request.duration, low, high, field="duration")
     if request.aspect_ratio is not None:
-        body["ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        body["ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
     if request.resolution is not None:
         takes = words.RESOLUTIONS[:-1] if any(name in model for name in words.NO_4K) else words.RESOLUTIONS
-        body["resolution"] = one_of(request.resolution, takes, field="resolution")
+        body["resolution"] = one_of(request.resolution, takes, field="resolution", known=known)
     if request.seed is not None:
         if any(name in model for name in words.UNSEEDED):
             raise InvalidRequest(f"{model} has no seed; Seedance 1.x has.", field="seed")

@@ -10,6 +10,7 @@ from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, measured, pictures
+from vidrelay.providers.replies import object_of
 from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "wan3.0-video"
@@ -28,6 +29,14 @@ SIZES: Mapping[str, Mapping[str, str]] = {
     "1080P": {"16:9": "1920*1080", "9:16": "1080*1920", "1:1": "1440*1440", "4:3": "1632*1248", "3:4": "1248*1632"},
 }
 """What a resolution and a ratio mean for the models that want pixels."""
+
+RATIOS: Mapping[str, tuple[str, ...]] = {
+    "wan2.7-": ("16:9", "9:16", "1:1", "4:3", "3:4"),
+    "wan3.0-": ("16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "9:21", "adaptive"),
+}
+"""Of the newer models; the last three are not documented for all that a clip can be made of."""
+TWO_FRAMES = ("kf2v", "wan2.7-i2v")
+"""What the names of models contain that make a clip from a first frame on, a last one added."""
 
 
 def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -76,7 +85,8 @@ def _shape(request: Request, model: str) -> dict[str, Any]:
     if request.aspect_ratio is not None:
         if model.startswith(OLD):
             raise InvalidRequest(f"{model} takes no ratio: the picture has it.", field="aspectRatio")
-        asked["ratio"] = request.aspect_ratio
+        ratios = next((taken for name, taken in RATIOS.items() if model.startswith(name)), ())
+        asked["ratio"] = one_of(request.aspect_ratio, ratios, field="aspectRatio", known=bool(ratios))
     return asked
 
 
@@ -94,7 +104,18 @@ def _pictures(request: Request, assets: Mapping[str, Asset], model: str, more: l
         roles = next((one for name, one in {"i2v": (FIRST,), "r2v": (REFERENCE,)}.items() if name in model), ())
     if old:
         measured(request, assets, min_edge=MIN_EDGE, who=model)
-    given = pictures(request, assets, who=model, roles=roles, max_others=MAX_REFERENCES, mixed=False)
+    # The clip that is gone on from, or the first frame, may be among what the request brings.
+    begins = any(isinstance(one, Mapping) and str(one.get("type")).startswith("first_") for one in more)
+    begins = begins or bool(object_of(request.extra, "input").get("first_frame_url"))
+    given = pictures(
+        request,
+        assets,
+        who=model,
+        roles=roles,
+        max_others=MAX_REFERENCES,
+        mixed=False,
+        last_alone=begins or not any(name in model for name in TWO_FRAMES),
+    )
     first, last = _for(given.first, model), _for(given.last, model)
     others = [_for(one, model) for one in given.others]
     if "kf2v" in model or old:

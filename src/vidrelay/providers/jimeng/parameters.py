@@ -43,7 +43,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if request.aspect_ratio is not None:
         if frames:
             raise InvalidRequest("With a picture, Jimeng's clip has the picture's own shape.", field="aspectRatio")
-        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        known = body["req_key"] in words.REQ_KEYS
+        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
     return Prepared(model=body["req_key"], parameters=with_extra(body, request.extra), seconds=seconds)
 
 

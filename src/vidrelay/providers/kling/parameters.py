@@ -36,7 +36,9 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if request.aspect_ratio is not None:
         if given:
             raise InvalidRequest("With a picture, Kling's clip has the picture's own shape.", field="aspectRatio")
-        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        body["aspect_ratio"] = one_of(
+            request.aspect_ratio, words.RATIOS, field="aspectRatio", known=model.startswith(words.MODELS)
+        )
     has_picture = bool(given) or any(request.extra.get(name) for name in ("image", "image_tail"))
     if not has_picture and model in words.ONLY_OF_PICTURES:
         raise InvalidRequest(f"{model} makes clips of pictures only.", field="modelVersion")

@@ -43,6 +43,8 @@ ONLY_OF_PICTURES = ("kling-v1-5", "kling-v2-1")
 FIVE_OR_TEN = ("kling-v1", "kling-v2")
 """The beginnings of the names of models whose clips are 5 or 10 seconds long."""
 THREE_TO_FIFTEEN = ("kling-v3",)
+MODELS = (*FIVE_OR_TEN, *THREE_TO_FIFTEEN)
+"""With these begin the names of the models that are known."""
 RATIOS = ("16:9", "9:16", "1:1")
 MAX_PROMPT = 2500
 PICTURE_BYTES = 7_500_000

@@ -62,7 +62,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     only_text = not given and not more
     if request.aspect_ratio is not None:
         ratios = RATIOS[1:] if only_text else RATIOS
-        body["ratio"] = one_of(request.aspect_ratio, ratios, field="aspectRatio")
+        body["ratio"] = one_of(request.aspect_ratio, ratios, field="aspectRatio", known=model in MODELS)
     elif only_text and "ratio" not in extra:
         body["ratio"] = "16:9"
     return Prepared(model=model, parameters=with_extra(body, extra), seconds=body["duration"])

@@ -47,6 +47,8 @@ DURATIONS = (6, 10)
 RESOLUTIONS = {"MiniMax-Hailuo-": ("768P", "1080P", "512P"), "T2V-01": ("720P",), "I2V-01": ("720P",)}
 """By the beginning of the model's name; of 512P it is not known which takes it."""
 ANY_RESOLUTION = ("768P", "1080P", "720P", "512P")
+SHORT, LONG = "1080P", 10
+"""A resolution, and the seconds that a clip in it cannot have."""
 
 
 class V1Adapter(JsonAdapter):
@@ -85,10 +87,11 @@ class V1Adapter(JsonAdapter):
         if request.duration is not None:
             body["duration"] = one_of(request.duration, DURATIONS, field="duration")
         if request.resolution is not None:
-            known = next((taken for name, taken in RESOLUTIONS.items() if model.startswith(name)), ANY_RESOLUTION)
-            body["resolution"] = one_of(request.resolution, known, field="resolution")
+            body["resolution"] = _resolution(model, request.resolution, body.get("duration"))
         roles = (REFERENCE,) if model == SUBJECT_MODEL else () if model.startswith(TEXT_MODELS) else (FIRST, LAST)
-        given = pictures(request, assets, who=model, roles=roles, max_others=1)
+        # Beside extra's own first frame a last one does not stand alone; of other models nobody has told us.
+        alone = bool(request.extra.get("first_frame_image")) or not model.startswith(tuple(RESOLUTIONS))
+        given = pictures(request, assets, who=model, roles=roles, max_others=1, last_alone=alone)
         if given.first is not None:
             body["first_frame_image"] = given.first
         if given.last is not None:
@@ -152,6 +155,23 @@ class V1Adapter(JsonAdapter):
         if error.meaning is Meaning.MODERATED:
             return failed(error.meaning, error.detail)
         return of_poll(error)
+
+
+def _resolution(model: str, asked: str, seconds: int | None) -> str:
+    """
+    The resolution, if the model makes clips of that length in it.
+
+    Raises:
+        InvalidRequest: It does not; names what it takes.
+    """
+    taken = next((taken for name, taken in RESOLUTIONS.items() if model.startswith(name)), None)
+    resolution: str = one_of(asked, taken or ANY_RESOLUTION, field="resolution", known=taken is not None)
+    if taken is not None and (resolution, seconds) == (SHORT, LONG):
+        others = " or ".join(one for one in taken if one != SHORT)
+        raise InvalidRequest(
+            f"At {LONG} seconds the resolution of {model} must be {others}, not {SHORT}.", field="resolution"
+        )
+    return resolution
 
 
 def _is_fine(reply: HttpReply, data: Mapping[str, Any] | None) -> bool:

@@ -60,7 +60,8 @@ def kling(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if request.aspect_ratio is not None:
         if given:
             raise InvalidRequest("With a picture, the clip has the picture's own shape.", field="aspectRatio")
-        body["AspectRatio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        known = model.lower().startswith((*words.FIVE_OR_TEN, *words.THREE_TO_FIFTEEN))
+        body["AspectRatio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
     has_picture = bool(given) or any(request.extra.get(name) for name in ("Image", "ImageTail"))
     body["kind"] = words.IMAGE if has_picture else words.TEXT
     return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)

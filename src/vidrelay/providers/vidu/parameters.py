@@ -23,14 +23,14 @@ def prepare(request: Request, assets: Mapping[str, Asset], *, max_prompt: int) -
     only(request, "aspectRatio", "duration", "resolution", "seed", "stylePreset", "references", who="Vidu")
     model = request.model_version or words.DEFAULT_MODEL
     body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, max_prompt)}
+    known = model.startswith(words.MODELS)
     if request.duration is not None:
-        spans = (span for name, span in words.DURATIONS.items() if model.startswith(name))
-        low, high = next(spans, words.ANY_DURATION)
+        low, high = next((span for name, span in words.DURATIONS.items() if model.startswith(name)), words.ANY_DURATION)
         body["duration"] = whole(request.duration, low, high, field="duration")
     if request.aspect_ratio is not None:
-        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio")
+        body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
     if request.resolution is not None:
-        body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution")
+        body["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution", known=known)
     if request.seed is not None:
         body["seed"] = whole(request.seed, 0, 2**31 - 1, field="seed")
     if request.style_preset is not None:

@@ -29,6 +29,8 @@ TEXT, IMAGE, FRAMES, REFERENCES = "text2video", "img2video", "start-end2video", 
 
 DURATIONS = {"viduq3": (1, 16), "viduq2": (1, 10), "viduq1": (5, 5)}
 """The seconds that a model's clips may have, by the beginning of its name."""
+MODELS = (*DURATIONS, "vidu2.")
+"""With these begin the names of the models that are known."""
 DEFAULT_MODEL = "viduq3-turbo"
 RATIOS = ("16:9", "9:16", "3:4", "4:3", "1:1")
 RESOLUTIONS = ("540p", "720p", "1080p")

@@ -17,6 +17,9 @@ SIZES: Mapping[str, Mapping[str, str]] = {
     "1080p": {"16:9": "1920x1080", "9:16": "1080x1920"},
     "4k": {"16:9": "3840x2160"},
 }
+RATIOS = ("16:9", "9:16", "3:4", "4:3", "1:1")
+"""Of the Vidu models; nobody has told which of them takes which."""
+KNOWN_VIDU = ("viduq1-", "vidu2-")
 ROLES = {"-text": (), "-image": (FIRST,), "-start-end": (FIRST, LAST), "-reference": (REFERENCE,)}
 """What a Vidu model takes, by the end of its name."""
 
@@ -35,7 +38,8 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         if request.duration is not None:
             body["duration"] = whole(request.duration, 1, 60, field="duration")
         if request.aspect_ratio is not None:
-            body["aspect_ratio"] = request.aspect_ratio
+            known = model.startswith(KNOWN_VIDU)
+            body["aspect_ratio"] = one_of(request.aspect_ratio, RATIOS, field="aspectRatio", known=known)
         if request.style_preset is not None:
             body["style"] = one_of(request.style_preset, ("general", "anime"), field="stylePreset")
     else:

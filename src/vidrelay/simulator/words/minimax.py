@@ -119,7 +119,8 @@ class MiniMaxWords(Words):
         body = call.data or {}
         subjects = [one for group in body.get("subject_reference") or [] for one in group.get("image") or []]
         frames = [body[name] for name in ("first_frame_image", "last_frame_image") if body.get(name)]
-        if not body.get("model") or (body["model"] == "S2V-01") != bool(subjects) or (subjects and frames):
+        too_long = body.get("duration") == 10 and body.get("resolution") == "1080P"
+        if not body.get("model") or (body["model"] == "S2V-01") != bool(subjects) or (subjects and frames) or too_long:
             return self.refuse(Why.INVALID, "invalid params")
         fields = {"prompt": body.get("prompt", ""), "model": body["model"], "seconds": str(body.get("duration", 6))}
         job = self.engine.create(
