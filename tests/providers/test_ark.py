@@ -203,6 +203,15 @@ def test_what_a_model_or_an_endpoint_can_do_is_its_own() -> None:
     assert it.task(seed=-1).parameters["seed"] == -1
 
 
+def test_a_picture_over_30_mb_is_sent_smaller() -> None:
+    """Be they counted in tens or in twos; and so many as fill a body go along."""
+    it = TestArk.sheet.rehearse()
+    assert it.adapter.traits.pictures.max_bytes == 30_000_000
+    big = [replace(PICTURE, id="sha256:" + digit * 64, size_bytes=24_000_000) for digit in "12"]
+    references = tuple(Reference(asset=one.id, role="reference") for one in big)
+    assert len(it.task(references=references, assets={one.id: one for one in big}).parameters["content"]) == 3
+
+
 def test_pictures_that_are_too_much_together_are_refused() -> None:
     """A body has 64 MB at most."""
     it = TestArk.sheet.rehearse()
