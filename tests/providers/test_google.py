@@ -28,7 +28,6 @@ VEO = {
     "aspect_ratio": "16:9",
     "resolution": "720p",
     "negative_prompt": "rain",
-    "seed": 7,
     "model_version": "veo-3.1-generate-preview",
 }
 OMNI = {"duration": 3, "aspect_ratio": "9:16", "resolution": "360p", "model_version": "gemini-omni-1.2-flash"}
@@ -71,7 +70,7 @@ class TestVeo(AdapterContract):
         picture={"duration": 8},
         create_codes=CREATE_CODES,
         job_codes=JOB_CODES,
-        refused=(*REFUSED, ({"duration": 5}, "duration")),
+        refused=(*REFUSED, ({"duration": 5}, "duration"), ({"seed": 7}, "seed")),
         samples=(
             Sample(of="submit", data={"name": OPERATION}, outcome=Accepted),
             Sample(
@@ -210,23 +209,16 @@ def test_the_key_is_sent_as_google_wants_it():
 
 
 async def test_veo_pictures_stand_in_the_instance():
-    """A first and a last frame and references, as bytes beside their type; addresses are refused."""
-    it = TestVeo.sheet.rehearse()
-    roles = ("first_frame", "last_frame", "reference")
-    await it.submitted(it.task(references=tuple(Reference(asset=PICTURE.id, role=role) for role in roles)))
-    body = json.loads(written(it.requests[0])[1])
+    """A first and a last frame, or references, as bytes beside their type; addresses are refused."""
     image = {"bytesBase64Encoded": base64.b64encode(PICTURE_BYTES).decode(), "mimeType": "image/png"}
-    assert body == {
-        "instances": [
-            {
-                "prompt": "a paper boat",
-                "image": image,
-                "lastFrame": image,
-                "referenceImages": [{"image": image, "referenceType": "asset"}],
-            }
-        ],
-        "parameters": {},
-    }
+    for roles, shown in (
+        (("first_frame", "last_frame"), {"image": image, "lastFrame": image}),
+        (("reference",), {"referenceImages": [{"image": image, "referenceType": "asset"}]}),
+    ):
+        it = TestVeo.sheet.rehearse()
+        await it.submitted(it.task(references=tuple(Reference(asset=PICTURE.id, role=role) for role in roles)))
+        body = json.loads(written(it.requests[0])[1])
+        assert body == {"instances": [{"prompt": "a paper boat", **shown}], "parameters": {}}
     with pytest.raises(InvalidRequest, match="fetches none"):
         it.task(references=(Reference(url="https://x.example/a.png"),))
 

@@ -69,6 +69,19 @@ def whole(value: float, low: int, high: int, *, field: str) -> int:
     raise InvalidRequest(f"{field} must be a whole number from {low} to {high}, not {told}.", field=field)
 
 
+def length(duration: float, accepted: Sequence[int], *, known: bool) -> int:
+    """
+    A clip's length in seconds, one of those; of a model that nobody has told us of, any whole one up to a minute.
+
+    Raises:
+        InvalidRequest: It is none; names what is taken.
+    """
+    if not known:
+        return whole(duration, 1, 60, field="duration")
+    seconds: int = one_of(duration, accepted, field="duration")
+    return seconds
+
+
 def plain(value: float | None) -> float | None:
     """
     The number, without a point where it is whole: 5.0 and 5 are one request, and not everybody takes 5.0 for 5.

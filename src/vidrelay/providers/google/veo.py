@@ -12,7 +12,7 @@ from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
 from vidrelay.providers.replies import object_of, reason, rows_of, text_of, told
-from vidrelay.providers.uniform import one_of, only, whole, with_extra
+from vidrelay.providers.uniform import length, one_of, only, with_extra
 from vidrelay.providers.verdicts import Meaning, failed, ready
 
 ID = re.compile(r"models/[A-Za-z0-9._-]{1,100}/operations/[A-Za-z0-9._-]{1,200}")
@@ -31,14 +31,14 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     Raises:
         InvalidRequest: Veo cannot do it; names the field and what it accepts.
     """
-    fields = ("aspectRatio", "duration", "resolution", "seed", "negativePrompt", "references")
-    only(request, *fields, who="Veo")
+    known = model.startswith(KNOWN)
+    fields = ("aspectRatio", "duration", "resolution", "negativePrompt", "references")
+    # Google's own SDK refuses a seed to whoever has a key of this API.
+    only(request, *fields, *(() if known else ("seed",)), who="Veo")
     instance: dict[str, Any] = {"prompt": request.prompt}
     parameters: dict[str, Any] = {}
-    known = model.startswith(KNOWN)
     if request.duration is not None:
-        seconds = whole(request.duration, 1, 60, field="duration")
-        parameters["durationSeconds"] = one_of(seconds, SECONDS, field="duration", known=known)
+        parameters["durationSeconds"] = length(request.duration, SECONDS, known=known)
     if request.aspect_ratio is not None:
         parameters["aspectRatio"] = one_of(request.aspect_ratio, RATIOS, field="aspectRatio", known=known)
     if request.resolution is not None:
@@ -48,7 +48,14 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     if request.seed is not None:
         parameters["seed"] = request.seed
     given = pictures(
-        request, assets, who="Veo", roles=(FIRST, LAST, REFERENCE), max_others=MAX_REFERENCES, addresses=False
+        request,
+        assets,
+        who="Veo",
+        roles=(FIRST, LAST, REFERENCE),
+        max_others=MAX_REFERENCES,
+        addresses=False,
+        last_alone=not known,
+        mixed=not known,
     )
     if given.first is not None:
         instance["image"] = given.first

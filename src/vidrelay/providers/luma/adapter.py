@@ -28,7 +28,7 @@ from vidrelay.providers.listing import Candidates, between, likeness
 from vidrelay.providers.luma import words
 from vidrelay.providers.pictures import FIRST, LAST, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
-from vidrelay.providers.uniform import one_of, only, whole, with_extra
+from vidrelay.providers.uniform import length, one_of, only, with_extra
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 MAX_PAGES = 5
@@ -64,8 +64,7 @@ class LumaAdapter(JsonAdapter):
         body: dict[str, Any] = {"generation_type": "video", "model": model, "prompt": request.prompt}
         seconds = None
         if request.duration is not None:
-            seconds = whole(request.duration, 1, 60, field="duration")
-            one_of(seconds, words.DURATIONS, field="duration", known=known)
+            seconds = length(request.duration, words.DURATIONS, known=known)
             body["duration"] = f"{seconds}s"
         if request.aspect_ratio is not None:
             body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)

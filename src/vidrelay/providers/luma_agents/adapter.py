@@ -22,7 +22,7 @@ from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words
 from vidrelay.providers.pictures import FIRST, LAST, Picture, Pictures, bare, filled, pictures
 from vidrelay.providers.replies import answered, reason, rows_of, text_of, time_of
-from vidrelay.providers.uniform import one_of, only, whole, with_extra
+from vidrelay.providers.uniform import length, one_of, only, with_extra
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
@@ -66,8 +66,7 @@ class LumaAgentsAdapter(JsonAdapter):
         video: dict[str, Any] = {}
         seconds = None
         if request.duration is not None:
-            seconds = whole(request.duration, 1, 60, field="duration")
-            one_of(seconds, words.DURATIONS, field="duration", known=known)
+            seconds = length(request.duration, words.DURATIONS, known=known)
             video["duration"] = f"{seconds}s"
         if request.aspect_ratio is not None:
             body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)

@@ -4,15 +4,26 @@ Says a uniform request in the OpenAI Videos words, and writes those words as a b
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, TypeGuard
 
 from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.messages import Form, FormFile, Json
 from vidrelay.core.task import Asset, JsonObject, Reference, Request
-from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES, URL_FIELDS, Dialect
+from vidrelay.providers.openai.words import (
+    IMAGE_URL,
+    REFERENCE,
+    REFERENCES,
+    SORA,
+    SORA_PRO_SIZES,
+    SORA_SECONDS,
+    SORA_SIZES,
+    URL_FIELDS,
+    Dialect,
+)
 from vidrelay.providers.sizes import pixel_size
-from vidrelay.providers.uniform import at_most
+from vidrelay.providers.uniform import at_most, one_of
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _ROLES = {None, "reference", "first_frame"}
@@ -36,10 +47,10 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
     if request.model_version is not None:
         parameters["model"] = request.model_version
     if request.duration is not None:
-        parameters["seconds"] = _seconds(request.duration, dialect)
+        parameters["seconds"] = _seconds(request, dialect)
     size = pixel_size(request.aspect_ratio, request.resolution)
     if size is not None:
-        parameters["size"] = "{}x{}".format(*size)
+        parameters["size"] = _size(request, dialect, *size)
     more = {"seed": ("seed", request.seed), "negativePrompt": ("negative_prompt", request.negative_prompt)}
     for field, (name, value) in more.items():
         if value is not None and dialect is Dialect.OPENAI:
@@ -49,6 +60,13 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: Dialect) -> 
     if request.references:
         parameters |= _references(request.references, assets, dialect)
     parameters |= _extra(request.extra, parameters)
+    return Prepared(model=_model(parameters), parameters=parameters, seconds=_length(parameters))
+
+
+def as_sent(parameters: Mapping[str, Any]) -> Prepared:
+    """
+    What came in the provider's own words already.
+    """
     return Prepared(model=_model(parameters), parameters=parameters, seconds=_length(parameters))
 
 
@@ -98,7 +116,27 @@ def _file(name: str, picture: Mapping[str, str], number: int) -> FormFile:
     return FormFile(name=name, asset=picture["$asset"], filename=filename, media_type=media_type)
 
 
-def _seconds(duration: float, dialect: Dialect) -> str:
+def _size(request: Request, dialect: Dialect, width: int, height: int) -> str:
+    model, size = request.model_version or "", f"{width}x{height}"
+    if not model.startswith(SORA) or dialect not in (Dialect.OPENAI, Dialect.AUTO):
+        return size
+    sizes = SORA_PRO_SIZES if model.startswith(f"{SORA}-pro") else SORA_SIZES
+    if size not in sizes and request.aspect_ratio is not None:
+        one_of(request.aspect_ratio, list(dict.fromkeys(map(_ratio, sizes))), field="aspectRatio")
+    accepted: str = one_of(size, sizes, field="resolution")
+    return accepted
+
+
+def _ratio(size: str) -> str:
+    width, height = map(int, size.split("x"))
+    shape = Fraction(width, height)
+    return f"{shape.numerator}:{shape.denominator}"
+
+
+def _seconds(request: Request, dialect: Dialect) -> str:
+    duration = request.duration or 0
+    if dialect is Dialect.OPENAI and (request.model_version or "").startswith(SORA):
+        one_of(duration, SORA_SECONDS, field="duration")
     if not 0 < duration < 1e6:
         raise InvalidRequest("duration must be more than 0.", field="duration")
     if float(duration).is_integer():

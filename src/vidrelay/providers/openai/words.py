@@ -31,6 +31,12 @@ class Dialect(StrEnum):
     SGLANG = "sglang"
 
 
+SORA = "sora-2"
+"""So begin the models whose lengths and sizes are known."""
+SORA_SECONDS = (4, 8, 12, 16, 20)
+SORA_SIZES = ("1280x720", "720x1280", "1792x1024", "1024x1792")
+SORA_PRO_SIZES = (*SORA_SIZES, "1920x1080", "1080x1920")
+
 _VLLM_ID = re.compile(r"video_gen_[0-9a-f]+")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
