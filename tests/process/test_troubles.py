@@ -67,6 +67,26 @@ def test_a_broken_file_is_never_published(world, fault):
     assert simulator.ledger()["creates"]["received"] == 1
 
 
+def test_a_clip_that_google_sends_inside_its_answer_becomes_a_file(world):
+    """It was made and paid for, and comes so although its address was asked for; the file is whole."""
+    simulator = world.simulate("--dialect", "google", "--run-seconds", "0.2", "--fault", "poll-inline:always")
+    world.configure(simulator)
+    told = world.config.read_text().replace('"openai"', '"google"').replace("/v1", "/v1beta")
+    key = world.folder / "key"
+    key.write_text("k-of-google\n")
+    key.chmod(0o600)
+    world.config.write_text(f"{told}key_file = '{key}'\n")
+    world.start()
+    done = world.until(world.generate(modelVersion="gemini-omni-1.2-flash", duration=3)["taskId"], "done")
+    (file,) = done["result"]["files"]
+    assert file["mediaType"] == "video/mp4"
+    assert world.http.get(file["url"]).content[4:8] == b"ftyp"
+    assert simulator.ledger()["creates"]["received"] == 1
+    keys = {seen["key"] for seen in simulator.ledger()["requests"]}
+    assert len(keys) == 1
+    assert None not in keys
+
+
 def test_orphan_files_are_deleted_at_the_start(world):
     """A file of our pattern that the index does not know goes; anything else stays."""
     simulator = world.simulate("--run-seconds", "0.2")

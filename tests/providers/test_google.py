@@ -279,15 +279,47 @@ async def test_the_kind_of_an_interaction_follows_from_its_pictures(roles, task)
     assert body["background"] is True
 
 
-def test_a_clip_inside_the_answer_is_told_plainly():
-    """It was paid for and can be had at Google; the relay says so instead of asking for hours."""
+def test_a_clip_inside_the_answer_is_taken_from_there():
+    """It was paid for: the answer is asked for again, with the key, and the clip is taken from its place in it."""
     it = TestOmni.sheet.rehearse()
-    content = [{"type": "video", "mime_type": "video/mp4", "data": "AAAA"}]
-    told = {**INTERACTION, "status": "completed", "steps": [{"type": "model_output", "content": content}]}
-    seen = converse(it.adapter.poll(replace(it.task(**OMNI), remote_id="v1_abc")), reply(told))[1]
-    assert isinstance(seen, Failed)
-    assert "paid for" in seen.problem.detail
-    assert "v1_abc" in seen.problem.detail
+    film = {"type": "video", "mime_type": "video/mp4"}
+    content = [
+        "a remark",
+        {"type": "text", "text": "here"},
+        {**film, "uri": "https://storage.googleapis.com/b/o.mp4"},
+        {**film, "data": "AAEC"},
+        film,
+    ]
+    steps = [{"type": "thought", "content": [{**film, "data": "no"}]}, {"type": "model_output", "content": content}]
+    told = {**INTERACTION, "status": "completed", "steps": steps}
+    task = replace(it.task(**OMNI), remote_id="v1_abc")
+    ready = converse(it.adapter.poll(task), reply(told))[1]
+    assert isinstance(ready, Ready)
+    away, inside = ready.outputs
+    assert (away.url, away.inside) == ("https://storage.googleapis.com/b/o.mp4", None)
+    assert inside.inside == "/steps/1/content/3/data"
+    request = it.adapter.download(task, inside)
+    assert request.url.endswith("/v1beta/interactions/v1_abc")
+    assert request.headers["x-goog-api-key"]
+    assert request.unwrap is not None
+    assert request.unwrap(reply(told).body) == b"\x00\x01\x02"
+    assert request.unwrap(reply({**told, "steps": steps[:1]}).body) is None
+    assert it.adapter.download(task, away).unwrap is None
+
+
+async def test_a_clip_that_comes_inside_a_later_answer_is_whole():
+    """The pretend provider sends it so, although its address was asked for."""
+    it = TestOmni.sheet.rehearse()
+    task = await it.submitted(it.task(**OMNI))
+    await it.clock.advance(60)
+    it.arm("poll-inline:2")
+    ready = await it.poll(task)
+    (output,) = ready.outputs
+    request = it.adapter.download(task, output)
+    film = request.unwrap((await it.send(request)).body)
+    assert film is not None
+    assert film[4:8] == b"ftyp"
+    assert request.unwrap((await it.send(request)).body) is None
 
 
 @pytest.mark.parametrize(
@@ -398,7 +430,7 @@ def test_an_id_of_the_other_kind_is_none(sheet, told):
 def test_no_word_of_an_answer_is_shown_as_it_is():
     """Neither the key nor what steers a terminal, in whatever field of it they stand."""
     it = TestOmni.sheet.rehearse()
-    content = [{"type": "video", "mime_type": "video/mp4", "data": "AAAA"}]
+    content = [{"type": "text", "text": "key-canary\u001b[2J"}]
     told = {"id": "key-canary\u001b[2J", "status": "completed", "steps": [{"type": "model_output", "content": content}]}
     seen = converse(it.adapter.poll(replace(it.task(**OMNI), remote_id="v1_abc")), reply(told))[1]
     assert isinstance(seen, Failed)

@@ -13,6 +13,7 @@ from vidrelay.providers.replies import (
     MAX_DEPTH,
     MAX_PIECES,
     answered,
+    content_at,
     object_of,
     read_object,
     reason,
@@ -96,6 +97,24 @@ def test_only_what_went_through_is_answered() -> None:
     assert answered(HttpReply(status=201, body=b'{"a": 1}')) == {"a": 1}
     assert answered(HttpReply(status=302, body=b'{"a": 1}')) is None
     assert answered(HttpReply(status=200, body=b"<html>")) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "content"),
+    [
+        ("/a/1/data", b"\xfb\xff\xfe"),
+        ("/a/2/data", b"\xfb\xff\xfe"),
+        *((place, None) for place in ("/a/0", "/a/3/data", "/a/9", "/a/-1", "/a/x", "/b", "/b/c", "/n", "/a", "/e")),
+    ],
+)
+def test_a_file_in_an_answer_is_read_from_its_place_alone(place: str, content: bytes | None) -> None:
+    """
+    In either alphabet of base64; what is none, or is not there, is no file.
+    """
+    rows = ["x", {"data": "+//+"}, {"data": "-__-"}, {"data": "AAA*"}]
+    body = json.dumps({"a": rows, "b": "AAA", "n": 7, "e": ""}).encode()
+    assert content_at(body, place) == content
+    assert content_at(b"<html>", place) is None
 
 
 def test_what_is_not_as_told_is_left_out() -> None:

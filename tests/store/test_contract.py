@@ -40,6 +40,7 @@ from vidrelay.core.task import (
     RemoteTimes,
     State,
 )
+from vidrelay.store.rows import Codec
 from vidrelay.testing.clock import START
 from vidrelay.testing.records import PROBLEM, events_to, make_file, make_request, make_task, moved
 from vidrelay.testing.stored import add, bring, rule
@@ -90,6 +91,7 @@ async def test_moved_task_is_kept_whole(store):
     """
     times = RemoteTimes(created_at=START - MINUTE, started_at=START, completed_at=START + MINUTE, execute_seconds=3.25)
     outputs = (RemoteFile(url="https://a.test/1"), RemoteFile(url="https://a.test/2", needs_key=True))
+    outputs += (RemoteFile(url="https://a.test/3", needs_key=True, inside="/steps/0/data"),)
     task = await bring(store, make_task(), State.RUNNING)
     task = await save(store, task, CancelRequested())
     task = await save(store, task, StillRunning(remote_state=RemoteState.WORKING, times=times), at=START + MINUTE)
@@ -100,6 +102,16 @@ async def test_moved_task_is_kept_whole(store):
     assert await store.get(task.id) == done
     assert done.outputs == outputs
     assert done.remote_times == times
+
+
+def test_an_output_is_kept_as_before_where_nothing_is_new():
+    """
+    A row of a relay that knew no files inside an answer is read, and one that has none is written as it was.
+    """
+    codec, told = Codec(RemoteFile), {"url": "https://a.test/1", "needs_key": True}
+    output = RemoteFile(url="https://a.test/1", needs_key=True)
+    assert codec.decode(told) == output
+    assert codec.encode(output) == told
 
 
 @pytest.mark.parametrize("state", State)

@@ -4,7 +4,9 @@ From an address to a whole file, whatever the server does.
 # ruff: noqa: SIM117 the server first, then what is done with it
 
 import asyncio
+import base64
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
-from vidrelay.core.messages import HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import Reply, ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
@@ -193,6 +195,53 @@ async def test_a_name_that_the_server_gives_names_no_file(tmp_path: Path, told: 
         async with bench(server, tmp_path) as at:
             await at.fetch(f"{server.url}/..%2f..%2fx.exe?filename=../x")
     assert files_below(tmp_path) == ["tsk_1-0.mp4"]
+
+
+def wrapped(film: bytes) -> bytes:
+    """
+    An answer that holds the film.
+    """
+    return json.dumps({"film": base64.b64encode(film).decode()}).encode()
+
+
+def unwrapped(body: bytes) -> bytes | None:
+    """
+    The film in such an answer.
+    """
+    film = json.loads(body).get("film")
+    return None if film is None else base64.b64decode(film)
+
+
+async def test_a_file_inside_an_answer_is_taken_out(tmp_path: Path) -> None:
+    """
+    It is named, checked and hashed as any other; an answer that holds none any more is a dead address.
+    """
+    answers = [reply(b"{}", headers='ETag: "e"\r\n'), reply(wrapped(b"no film at all")), reply(wrapped(FILE))]
+    async with http_server(scripted(*answers)) as server, bench(server, tmp_path) as at:
+        request = HttpRequest(method="GET", url=server.url, headers={"Authorization": "Bearer k"}, unwrap=unwrapped)
+        for trouble in (DeadAddress, BadMedia):
+            with pytest.raises(trouble):
+                await at.downloader.fetch(request, NAME)
+            assert at.names() == []
+        file = await at.downloader.fetch(request, NAME)
+    assert at.files.location(file).read_bytes() == FILE
+    assert (file.sha256, file.media_type) == (hashlib.sha256(FILE).hexdigest(), "video/mp4")
+    assert server.requests[-1].headers["authorization"] == "Bearer k"
+
+
+async def test_an_answer_that_holds_a_file_has_a_bound_and_must_fit_the_disk(tmp_path: Path) -> None:
+    """
+    Of a longer one nothing is kept in memory beyond it; a dead one is told as ever.
+    """
+    long = b"x" * (LIST_REPLY_BYTES + 1)
+    for answer, trouble in ((reply(long), BadMedia), (reply(b"{}", status="410 X"), DeadAddress)):
+        async with http_server(answer) as server, bench(server, tmp_path) as at:
+            with pytest.raises(trouble):
+                await at.downloader.fetch(HttpRequest(method="GET", url=server.url, unwrap=unwrapped), NAME)
+    async with http_server(reply(wrapped(FILE))) as server, bench(server, tmp_path, has_room=lambda _size: False) as at:
+        with pytest.raises(DiskFull):
+            await at.downloader.fetch(HttpRequest(method="GET", url=server.url, unwrap=unwrapped), NAME)
+    assert at.names() == []
 
 
 @pytest.mark.parametrize("status", ["401 X", "403 X", "404 X", "410 X"])

@@ -73,7 +73,8 @@ class HttpRequest:
     open and nothing has been sent: unless it says yes, the call fails then. `signed` makes headers of the whole body's
     SHA-256 (in hex), for providers whose signature covers it; it is asked when the call leaves. `asks` marks one that
     only asks though its method does not say so, as where every call is a POST: it takes its turn with the account's
-    other status requests.
+    other status requests. `unwrap`, of a result's download, takes the file out of an answer that holds it; it returns
+    None where that does not.
     """
 
     method: str
@@ -85,6 +86,7 @@ class HttpRequest:
     max_reply_bytes: int = API_REPLY_BYTES
     may_go: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
     signed: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False, compare=False)
+    unwrap: Callable[[bytes], bytes | None] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

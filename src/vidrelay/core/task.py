@@ -152,11 +152,13 @@ class Problem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFile:
     """
-    A result where the provider keeps it. `needs_key`: the address wants the account's credentials.
+    A result where the provider keeps it. `needs_key`: the address wants the account's credentials. `inside`: the
+    address answers JSON, in which the file stands as base64 at that place (a JSON pointer); None where it is the file.
     """
 
     url: str
     needs_key: bool = False
+    inside: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

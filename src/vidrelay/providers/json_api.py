@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -26,6 +27,7 @@ from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import API_REPLY_BYTES, Form, HttpRequest, Inline, Json
 from vidrelay.core.task import CancelOutcome, RemoteFile, Task
+from vidrelay.providers.replies import content_at
 
 ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")
 """What may stand in an address as it is."""
@@ -184,7 +186,8 @@ class JsonAdapter(BaseAdapter):
         The address as it is; the key goes to the API's own host alone, and only where the file wants it.
         """
         own = output.needs_key and output.url.startswith(self.base + "/")
-        return HttpRequest(method="GET", url=output.url, headers=self.authorization() if own else {})
+        unwrap = None if output.inside is None else partial(content_at, place=output.inside)
+        return HttpRequest(method="GET", url=output.url, headers=self.authorization() if own else {}, unwrap=unwrap)
 
 
 def _written(value: Any) -> bytes:

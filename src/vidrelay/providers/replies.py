@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
@@ -46,6 +47,23 @@ def answered(reply: HttpReply) -> dict[str, Any] | None:
     What a call that went through (2xx) was answered with; None for an error, and for what cannot be read.
     """
     return read_object(reply) if 200 <= reply.status < 300 else None
+
+
+def content_at(body: bytes, place: str) -> bytes | None:
+    """
+    The bytes that stand in a JSON body as base64, at that place (a JSON pointer); None where there are none.
+    """
+    value: Any = read_object(HttpReply(status=200, body=body))
+    for name in place.split("/")[1:]:
+        if isinstance(value, list):
+            value = value[int(name)] if name.isdecimal() and int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    try:
+        # Both of base64's alphabets are taken.
+        return b64decode(value, altchars=b"-_", validate=True) if isinstance(value, str) and value else None
+    except ValueError:
+        return None
 
 
 def _grows(body: bytes) -> bool:

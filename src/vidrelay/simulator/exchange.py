@@ -3,12 +3,13 @@ One exchange with a client: key, rate, window, fault, answer, and its line in th
 """
 
 import asyncio
+import base64
 import hashlib
 import json
 import math
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -21,7 +22,7 @@ from vidrelay.simulator.engine import Engine, Turned
 from vidrelay.simulator.faults import Fault, Place
 from vidrelay.simulator.form import read_body
 from vidrelay.simulator.ledger import Seen, mark
-from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Why, Words, file_route
+from vidrelay.simulator.words.vocabulary import CLIP, Answer, Asked, Call, Why, Words, file_route
 
 CLOSE = "vidrelay.close"
 """The scope's extension that ends the connection."""
@@ -140,6 +141,10 @@ class Exchange:
         changed = fault is not None and fault.effect == "changed"
         size = self.engine.options.clip_bytes
         clip = await self.clips.clip(answer.clip, answer.index, at_least_bytes=size, changed=changed)
+        if answer.data is not None:
+            shown = base64.b64encode(clip.body).decode()
+            wire = _json(Answer(status=answer.status, data=answer.data, headers=answer.headers))
+            return replace(wire, body=wire.body.replace(json.dumps(CLIP).encode(), json.dumps(shown).encode()))
         headers = {"content-type": "video/mp4", "etag": clip.etag, "accept-ranges": "bytes"}
         whole = len(clip.body)
         asked = _RANGE.fullmatch(request.headers.get("range", ""))
@@ -175,6 +180,8 @@ class Exchange:
                 answer = _with(answer, self.words.identity(answer.data, None))
             case "bad-id":
                 answer = _with(answer, self.words.identity(answer.data, fault.argument or "../../etc/passwd"))
+            case "inline":
+                answer = self.words.inline(answer)
             case "same-id":
                 answer = _with(answer, self.words.identity(answer.data, next(iter(self.engine.ledger.jobs))))
         wire = await self._told(answer, place, request, fault)

@@ -152,6 +152,8 @@ class HttpDownloader:
                 if reply.status == 416 and resuming:
                     await attempt.discard()
                     continue
+                if reply.status not in _REDIRECTS and request.unwrap is not None:
+                    return await self._take_out(reply, name, attempt, watch, request.unwrap)
                 if reply.status not in _REDIRECTS:
                     return await self._take(reply, name, attempt, watch)
                 following = _following(url, reply)
@@ -175,6 +177,35 @@ class HttpDownloader:
             )
         size = part.size_bytes
         media = await part.inspect(lambda file: examine(file, size, length_told=expected is not None))
+        return await part.commit(extension=media.extension, media_type=media.media_type)
+
+    async def _take_out(
+        self,
+        reply: Reply,
+        name: ResultName,
+        attempt: _Attempt,
+        watch: "_Watch",
+        unwrap: Callable[[bytes], bytes | None],
+    ) -> FileRef:
+        """
+        Take the file out of the answer that holds it, which is bounded as any answer that is read is.
+        """
+        self._check_status(reply)
+        await attempt.discard()
+        body = bytearray()
+        async for chunk in reply.chunks():
+            watch.note(len(chunk))
+            body += chunk
+            if len(body) > LIST_REPLY_BYTES:
+                raise BadMedia(f"The answer that holds the file is over {LIST_REPLY_BYTES} bytes.", maybe_sent=True)
+        content = await asyncio.to_thread(unwrap, bytes(body))
+        if content is None:
+            # It holds an address now, perhaps: asking for the job again tells.
+            raise DeadAddress("The answer holds no file any more where it did.", maybe_sent=True)
+        self._require_room(len(content))
+        part = attempt.part = await self._files.part(name)
+        await part.write(content)
+        media = await part.inspect(lambda file: examine(file, len(content), length_told=True))
         return await part.commit(extension=media.extension, media_type=media.media_type)
 
     def _check_status(self, reply: Reply) -> None:

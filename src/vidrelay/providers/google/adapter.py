@@ -114,7 +114,7 @@ class GoogleAdapter(JsonAdapter):
         seen = veo.seen if _is_veo(remote_id) else interactions.seen
         outcome = seen(data, secret=self.key)
         if isinstance(outcome, Ready):
-            return replace(outcome, outputs=tuple(map(self._file, outcome.outputs)))
+            return replace(outcome, outputs=tuple(self._file(one, path) for one in outcome.outputs))
         return outcome
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
@@ -149,10 +149,13 @@ class GoogleAdapter(JsonAdapter):
         reply = yield self.get("/models", pageSize=1)
         return of_call(words.error(reply, key=self.key)) if answered(reply) is None else Checked()
 
-    def _file(self, output: RemoteFile) -> RemoteFile:
+    def _file(self, output: RemoteFile, path: str) -> RemoteFile:
         """
-        A file of Google's own is asked for at the account's address, with the key, which no other address gets.
+        A file of Google's own is asked for at the account's address, with the key, which no other address gets; one
+        inside the answer, where that came from.
         """
+        if output.inside is not None:
+            return replace(output, url=f"{self.base}{path}", needs_key=True)
         named = words.file_id(output.url)
         if named is None:
             return output

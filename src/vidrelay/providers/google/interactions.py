@@ -7,7 +7,7 @@ from typing import Any
 
 from vidrelay.core.adapter import PollOutcome, Prepared
 from vidrelay.core.lifecycle import Failed, Ready, StillRunning
-from vidrelay.core.task import Asset, Problem, RemoteFile, RemoteTimes, Request
+from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, REFERENCE, Picture, bare, pictures
 from vidrelay.providers.replies import reason, rows_of, text_of, time_of, told
@@ -23,8 +23,8 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     """
     Say the request in the words of interactions.
 
-    `background` lets the create be answered at once; `delivery` asks for an address, since the relay takes no clip out
-    of a status answer.
+    `background` lets the create be answered at once; `delivery` asks for an address, which is fetched in pieces, while
+    a clip inside an answer comes whole or not at all.
 
     Raises:
         InvalidRequest: Omni cannot do it; names the field and what it accepts.
@@ -99,28 +99,41 @@ def _image(picture: Picture) -> Any:
 
 def _done(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
     contents = _contents(data)
-    videos = [one for one in contents if text_of(one, "type") == "video"]
-    uris = [uri for uri in (text_of(one, "uri") for one in videos) if uri]
-    if uris:
+    files = [_file(one, place) for place, one in contents.items() if text_of(one, "type") == "video"]
+    outputs = tuple(one for one in files if one is not None)
+    if outputs:
         ended_at = time_of(data, "updated")
-        when = RemoteTimes(created_at=time_of(data, "created"), completed_at=ended_at)
-        return Ready(outputs=tuple(RemoteFile(url=uri) for uri in uris), times=when)
-    if any(text_of(one, "data") for one in videos):
-        told_id = told(text_of(data, "id") or "this one", secret=secret)
-        detail = (
-            f"Google sent the clip inside its answer, although an address was asked for, and the relay cannot take it "
-            f"from there. It was made and paid for: read it at Google as interaction {told_id}, or import it later."
-        )
-        return Failed(problem=Problem(code="remote_failed", title="The clip came without an address", detail=detail))
-    words_alone = " ".join(text_of(one, "text") or "" for one in contents).strip()
+        return Ready(outputs=outputs, times=RemoteTimes(created_at=time_of(data, "created"), completed_at=ended_at))
+    words_alone = " ".join(text_of(one, "text") or "" for one in contents.values()).strip()
     if words_alone:
         return failed(Meaning.REJECTED, told(f"it made no clip, and says: {words_alone}", secret=secret))
     return NO_FILE
 
 
-def _contents(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _file(video: Mapping[str, Any], place: str) -> RemoteFile | None:
     """
-    What the model put out, in the order of its steps.
+    The clip's address, or its place inside the answer: Google may send it there although an address was asked for.
     """
-    outputs = [step for step in rows_of(data, "steps") or [] if text_of(step, "type") == "model_output"]
-    return [one for output in outputs for one in rows_of(output, "content") or []]
+    uri = text_of(video, "uri")
+    if uri:
+        return RemoteFile(url=uri)
+    return RemoteFile(url="", inside=f"{place}/data") if text_of(video, "data") else None
+
+
+def _contents(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """
+    What the model put out, in the order of its steps, by its place in the answer (a JSON pointer).
+    """
+    outputs = _listed(data, "steps", "")
+    return {
+        place: content
+        for before, output in outputs.items()
+        if text_of(output, "type") == "model_output"
+        for place, content in _listed(output, "content", before).items()
+    }
+
+
+def _listed(data: Mapping[str, Any], name: str, before: str) -> dict[str, dict[str, Any]]:
+    listed = data.get(name)
+    rows = enumerate(listed) if isinstance(listed, list) else ()
+    return {f"{before}/{name}/{number}": row for number, row in rows if isinstance(row, dict)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from vidrelay.simulator.engine import Job, JobState
 from vidrelay.simulator.faults import Place
-from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
+from vidrelay.simulator.words.vocabulary import CLIP, Answer, Asked, Call, Route, Why, Words, iso
 
 _V = r"/v1(?:beta)?"
 _ROUTES = (
@@ -143,7 +143,15 @@ class GoogleWords(Words):
         if call.what == "forget":
             job.hidden = True
             return Answer(data={}, job=job)
-        return Answer(data=self._interaction(job), job=job)
+        return self._interaction(job)
+
+    def inline(self, answer: Answer) -> Answer:
+        """
+        An interaction that is done, with its clip in it.
+        """
+        job = answer.job
+        shows = job is not None and isinstance(answer.data, dict) and "steps" in answer.data
+        return self._interaction(job, inline=True) if job is not None and shows else answer
 
     def _veo(self, call: Call) -> Answer:
         body, model = call.data or {}, call.job_id or ""
@@ -188,9 +196,9 @@ class GoogleWords(Words):
         job = self.engine.create(
             call.key, fields, pictures=len(images), data=body, shape=lambda drawn: f"v1_{drawn[:40]}"
         )
-        return Answer(data=self._interaction(job), job=job)
+        return self._interaction(job)
 
-    def _interaction(self, job: Job) -> dict[str, Any]:
+    def _interaction(self, job: Job, *, inline: bool = False) -> Answer:
         at = job.ended_at if job.ended_at is not None else self.engine.wall(self.engine.now())
         told: dict[str, Any] = {
             "id": job.id,
@@ -206,14 +214,13 @@ class GoogleWords(Words):
             moderated = job.why == "moderation_blocked"
             code, message = ("INVALID_ARGUMENT", _REASON) if moderated else (_status_of(job), "It could not be made.")
             told["errors"] = [{"code": code.lower(), "message": message}]
-        if job.state is JobState.DONE:
-            video: dict[str, Any] = {"type": "video", "mime_type": "video/mp4"}
-            if job.data["response_format"].get("delivery") == "uri":
-                video["uri"] = f"{_FILES}{_file_id(job)}:download?alt=media"
-            else:
-                video["data"] = "AAAAGGZ0eXA="
-            told["steps"] = [{"type": "model_output", "content": [video]}]
-        return told
+        if job.state is not JobState.DONE:
+            return Answer(data=told, job=job)
+        video: dict[str, Any] = {"type": "video", "mime_type": "video/mp4"}
+        inline = inline or job.data["response_format"].get("delivery") != "uri"
+        video |= {"data": CLIP} if inline else {"uri": f"{_FILES}{_file_id(job)}:download?alt=media"}
+        told["steps"] = [{"type": "model_output", "content": [video]}]
+        return Answer(data=told, job=job, clip=job if inline else None)
 
     def _download(self, call: Call) -> Answer:
         job = next((one for one in self.engine.jobs.values() if _file_id(one) == call.job_id), None)

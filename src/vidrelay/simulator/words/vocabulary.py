@@ -83,8 +83,8 @@ class Route:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """
-    What to reply: JSON (None: an empty body), or the clip of `clip` (its `index`-th output). `job` is the one it is
-    about, for the ledger.
+    What to reply: JSON (None: an empty body), or the clip of `clip` (its `index`-th output); with both, the clip stands
+    in the JSON as base64, in the place of `CLIP`. `job` is the one it is about, for the ledger.
     """
 
     status: int = 200
@@ -96,6 +96,7 @@ class Answer:
 
 
 FILES = "/files/"
+CLIP = "$clip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,12 @@ class Words:
         The same reply with another status word in it.
         """
         return _with(data, self.STATUS_AT, word)
+
+    def inline(self, answer: Answer) -> Answer:
+        """
+        The same answer with a finished job's clip in it, where the provider may send it so.
+        """
+        return answer
 
     def identity(self, data: Any, job_id: str | None) -> Any:
         """
