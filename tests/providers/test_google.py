@@ -12,6 +12,7 @@ from vidrelay.core.adapter import Refused, Trouble, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
+from vidrelay.core.messages import CLIP_REPLY_BYTES
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.google.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
@@ -293,7 +294,8 @@ def test_a_clip_inside_the_answer_is_taken_from_there():
     steps = [{"type": "thought", "content": [{**film, "data": "no"}]}, {"type": "model_output", "content": content}]
     told = {**INTERACTION, "status": "completed", "steps": steps}
     task = replace(it.task(**OMNI), remote_id="v1_abc")
-    ready = converse(it.adapter.poll(task), reply(told))[1]
+    requests, ready = converse(it.adapter.poll(task), reply(told))
+    assert requests[0].max_reply_bytes == CLIP_REPLY_BYTES
     assert isinstance(ready, Ready)
     away, inside = ready.outputs
     assert (away.url, away.inside) == ("https://storage.googleapis.com/b/o.mp4", None)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
+from vidrelay.core.messages import CLIP_REPLY_BYTES, HttpRequest
 from vidrelay.core.ports import Reply, ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
@@ -233,7 +233,7 @@ async def test_an_answer_that_holds_a_file_has_a_bound_and_must_fit_the_disk(tmp
     """
     Of a longer one nothing is kept in memory beyond it; a dead one is told as ever.
     """
-    long = b"x" * (LIST_REPLY_BYTES + 1)
+    long = b"x" * (CLIP_REPLY_BYTES + 1)
     for answer, trouble in ((reply(long), BadMedia), (reply(b"{}", status="410 X"), DeadAddress)):
         async with http_server(answer) as server, bench(server, tmp_path) as at:
             with pytest.raises(trouble):

@@ -8,6 +8,8 @@ from typing import Any
 
 API_REPLY_BYTES = 4 * 1024 * 1024
 LIST_REPLY_BYTES = 32 * 1024 * 1024
+CLIP_REPLY_BYTES = 64 * 1024 * 1024
+"""An answer that may hold a whole clip: base64 makes four bytes of three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

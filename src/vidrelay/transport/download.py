@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, TransportError
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
+from vidrelay.core.messages import CLIP_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.pace import retry_after
 from vidrelay.core.ports import Clock, Files, PartFile, Reply, ResultName, Transport
 from vidrelay.core.task import FileRef
@@ -196,8 +196,8 @@ class HttpDownloader:
         async for chunk in reply.chunks():
             watch.note(len(chunk))
             body += chunk
-            if len(body) > LIST_REPLY_BYTES:
-                raise BadMedia(f"The answer that holds the file is over {LIST_REPLY_BYTES} bytes.", maybe_sent=True)
+            if len(body) > CLIP_REPLY_BYTES:
+                raise BadMedia(f"The answer that holds the file is over {CLIP_REPLY_BYTES} bytes.", maybe_sent=True)
         content = await asyncio.to_thread(unwrap, bytes(body))
         if content is None:
             # It holds an address now, perhaps: asking for the job again tells.

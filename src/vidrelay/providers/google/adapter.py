@@ -21,7 +21,7 @@ from vidrelay.core.adapter import (
     Trouble,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES
+from vidrelay.core.messages import API_REPLY_BYTES, CLIP_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -106,12 +106,13 @@ class GoogleAdapter(JsonAdapter):
         remote_id = self.usable(task.remote_id)
         if remote_id is None:
             return NOT_OURS
-        path = f"/{remote_id}" if _is_veo(remote_id) else f"/interactions/{remote_id}"
-        reply = yield self.get(path, max_reply_bytes=LIST_REPLY_BYTES)
+        is_veo = _is_veo(remote_id)
+        path = f"/{remote_id}" if is_veo else f"/interactions/{remote_id}"
+        reply = yield self.get(path, max_reply_bytes=API_REPLY_BYTES if is_veo else CLIP_REPLY_BYTES)
         data = answered(reply)
         if data is None:
             return of_poll(words.error(reply, key=self.key))
-        seen = veo.seen if _is_veo(remote_id) else interactions.seen
+        seen = veo.seen if is_veo else interactions.seen
         outcome = seen(data, secret=self.key)
         if isinstance(outcome, Ready):
             return replace(outcome, outputs=tuple(self._file(one, path) for one in outcome.outputs))
