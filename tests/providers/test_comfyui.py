@@ -518,6 +518,15 @@ async def test_a_waiting_job_is_taken_out_of_the_queue() -> None:
     assert isinstance(await it.poll(first), StillRunning)
 
 
+@pytest.mark.parametrize("remote_id", [None, "", "../queue", "a b"])
+def test_nothing_is_interrupted_without_an_id(remote_id: str | None) -> None:
+    """An interrupt that names no job stops whichever is at work, which may be somebody else's."""
+    it = TestComfyUi.sheet.rehearse()
+    requests, outcome = converse(it.adapter.cancel(replace(of(it, **FIELDS), remote_id=remote_id)))
+    assert isinstance(outcome, Trouble)
+    assert requests == []
+
+
 def test_an_interrupt_that_takes_its_time_is_tried_again() -> None:
     """It acts between two nodes only; until then nothing is claimed."""
     it = TestComfyUi.sheet.rehearse()

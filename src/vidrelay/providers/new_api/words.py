@@ -13,7 +13,7 @@ from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWo
 
 FACTS = Facts(
     title="new-api gateways",
-    takes="text, first frame, several references: whatever the model behind takes",
+    takes="text, first frame or several references: whatever the model behind takes",
     pictures="https address, or data URI in the body; to Sora models a file in a form",
     limits="not told",
     lost="not settled: it has no list and no ids of one's own, and tries several channels by itself",
