@@ -443,6 +443,8 @@ def test_an_unknown_job_is_not_there(status: int) -> None:
         (reply({"detail": "x"}, status=409), Trouble),
         (reply({"detail": "x"}, status=500), Trouble),
         (reply(b"<html>not found</html>", status=404), Trouble),
+        (reply(b"404 page not found\n", status=404), Trouble),
+        (reply({"error": {"message": "Invalid URL (GET /videos/video_68f0)", "code": ""}}, status=404), Trouble),
         (reply(b"<html>hello</html>"), Trouble),
         (reply(b""), Trouble),
         (reply([QUEUED]), Trouble),

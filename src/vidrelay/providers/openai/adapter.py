@@ -130,8 +130,7 @@ class OpenAiAdapter(JsonAdapter):
         if job is not None and words.STATES.read(status) is Standing.FAILED and job.get("id") == remote_id:
             return ended(job, key=self.key)
         why = reason(job, key=self.key)
-        # A page that some proxy made says nothing of the job.
-        if reply.status in (404, 410) and not reply.body.lstrip().startswith(b"<"):
+        if reply.status in (404, 410) and not words.NO_WAY.search(reply.body):
             return NotThere(detail=why or f"it answered {reply.status}")
         detail = f"the provider answered {reply.status}: {why or 'nothing that can be read'}"
         return refusal(reply, job, key=self.key) or Trouble(detail=detail, retry_after=wait_of(reply))

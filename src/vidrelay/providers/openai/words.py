@@ -70,6 +70,8 @@ TOO_MANY_RUNNING = re.compile(
     r"concurren|too many (\w+ ){0,3}(running|in progress|active|pending|jobs|videos|tasks)",
     re.IGNORECASE,
 )
+NO_WAY = re.compile(rb"^\s*<|invalid url|page not found", re.IGNORECASE)
+"""What a proxy's page, or a gateway that has no such path, says: nothing of the job."""
 POLICY = re.compile(r"moderation|content_policy|content.filter|safety", re.IGNORECASE)
 
 
