@@ -25,7 +25,7 @@ from vidrelay.core.ports import Clock, Transport
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.providers.registry import dialect_of, make_adapter
+from vidrelay.providers.registry import dialect_of, make_adapter, make_door
 from vidrelay.scheduler.relay import Relay
 from vidrelay.store.backup import back_up
 from vidrelay.store.emergency import EmergencyStore
@@ -67,8 +67,7 @@ def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter
         ConfigError: The key is missing, or the settings do not suit the provider; says the file and line.
     """
     key = read_key(account.key, account=account.name, environ=environ)
-    variable = account.key.name if account.key is not None and account.key.kind == "env" else None
-    dialect = account.dialect or dialect_of(account.provider, variable)
+    dialect = _dialect(account)
     settings = AdapterSettings(key=key, base_url=account.base_url, dialect=dialect, now=SystemClock().now)
     try:
         return make_adapter(account.provider, settings)
@@ -76,6 +75,11 @@ def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter
         if account.place is None:
             raise
         raise error.at(account.place) from error
+
+
+def _dialect(account: AccountSettings) -> str | None:
+    variable = account.key.name if account.key is not None and account.key.kind == "env" else None
+    return account.dialect or dialect_of(account.provider, variable)
 
 
 def transport_for(
@@ -191,6 +195,7 @@ async def assembled(
                     prices=account.prices,
                     drop_idle=drop_idle,
                     key_from=account.key.told if account.key is not None else None,
+                    door=make_door(account.provider, _dialect(account)),
                 )
             )
         relay = Relay(

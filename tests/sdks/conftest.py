@@ -1,15 +1,20 @@
 """
-Runs an official SDK, unmodified and in its own environment, against the pretend provider in its words.
+Runs an official SDK, unmodified and in its own environment, against the pretend provider in its words, directly or
+through a relay's door.
 """
 
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from vidrelay.simulator.engine import Job
@@ -19,6 +24,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SECONDS = 60
 """The time that a program may take, its start included."""
+READY = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
+PACE = 'first = "0.1s"\ncap = "0.3s"\nnot_found_grace = "1s"\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,8 @@ class Ran:
     printed: dict[str, Any]
     ledger: dict[str, Any]
     jobs: list[Job]
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    """The relay's tasks, oldest first, where it ran through a door."""
 
 
 RunSdk = Callable[..., Awaitable[Ran]]
@@ -89,6 +98,86 @@ def run_sdk(tmp_path: Path) -> RunSdk:
             return Ran(printed=said, ledger=simulator.ledger(), jobs=list(simulator.engine.jobs.values()))
 
     return run
+
+
+@pytest.fixture
+def run_door(tmp_path: Path) -> RunSdk:
+    """
+    A function that runs a program of `tests/sdks/programs` against a relay's door: SDK, relay and pretend provider, of
+    which the first two are processes of their own. It gives a `Ran`, with the relay's tasks.
+
+    `await run_door("openai_sync", provider="openai", dialect="openai", upstream="/v1", path="/v1")`: as `run_sdk`, and
+
+    - `provider`: of the relay's account; `upstream` is the path of its `base_url` at the pretend provider, None for an
+      account without one of its own path; `settings` are further lines of the account's TOML.
+    - the base address is `http://127.0.0.1:PORT/<provider><path>`; the program finds the relay's token in the
+      environment variable `SDK_KEY`.
+    """
+
+    async def run(
+        program: str,
+        *arguments: str,
+        provider: str,
+        dialect: str,
+        upstream: str = "",
+        path: str = "",
+        environment: str = "main",
+        environ: Mapping[str, str] | None = None,
+        armed: tuple[str, ...] = (),
+        settings: str = "",
+        key: str = "right",
+        **options: Any,
+    ) -> Ran:
+        python = python_of(environment)
+        async with running_simulator(dialect=dialect, key=key, **options) as simulator:
+            simulator.arm(*armed)
+            above = f"http://127.0.0.1:{simulator.port}{upstream}"
+            async with _relay(tmp_path, provider=provider, base_url=above, key=key, settings=settings) as beacon:
+                host = f"127.0.0.1:{beacon['port']}"
+                base = f"http://{host}/{provider}{path}"
+                filled = {name: value.format(base=base, host=host) for name, value in (environ or {}).items()}
+                said = await _run(
+                    [str(python), str(HERE / "programs" / f"{program}.py"), base, *arguments],
+                    {**filled, "SDK_KEY": beacon["token"]},
+                    tmp_path,
+                )
+                asking = {"base_url": f"http://{host}", "headers": {"X-Local-Token": beacon["token"]}}
+                async with httpx2.AsyncClient(**asking, trust_env=False) as http:
+                    tasks = (await http.get("/tasks", params={"limit": 500})).json()["tasks"][::-1]
+            jobs = list(simulator.engine.jobs.values())
+            return Ran(printed=said, ledger=simulator.ledger(), jobs=jobs, tasks=tasks)
+
+    return run
+
+
+@asynccontextmanager
+async def _relay(
+    folder: Path, *, provider: str, base_url: str, key: str, settings: str
+) -> AsyncIterator[dict[str, Any]]:
+    """
+    A relay with one account of that provider; gives what its `relay.json` says.
+    """
+    config, state = folder / "vidrelay.toml", folder / "state"
+    account = f'provider = "{provider}"\nbase_url = "{base_url}"\nkey_env = "UPSTREAM_KEY"\nwindow = 4\n{settings}\n'
+    config.write_text(f"[poll]\n{PACE}\n[accounts.main]\n{account}")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "vidrelay", "serve", "--config", str(config), "--state-dir", str(state)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "UPSTREAM_KEY": key},
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            line = (await process.stdout.readline()).decode() if process.stdout else ""
+        if READY.search(line) is None:
+            _, err = await process.communicate()
+            pytest.fail(f"the relay did not come up:\n{err.decode(errors='replace')[-4000:]}")
+        yield json.loads((state / "relay.json").read_text())
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
 
 
 async def _run(command: list[str], environ: Mapping[str, str], home: Path) -> dict[str, Any]:

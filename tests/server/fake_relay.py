@@ -4,17 +4,18 @@ A relay in memory, for trying the HTTP face alone: it moves tasks only when a te
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from vidrelay.core.adapter import Scope
+from vidrelay.core.adapter import Prepared, Scope
 from vidrelay.core.errors import (
     IdempotencyConflict,
     ResultGone,
     UnknownAccount,
+    UnknownAsset,
     UnknownTask,
     UnsupportedMedia,
     WrongState,
@@ -45,7 +46,7 @@ from vidrelay.core.task import (
     State,
     Task,
 )
-from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, Spread, Stats, WindowStatus
+from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Spread, Stats, WindowStatus
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 LOST = Lost(
@@ -70,6 +71,9 @@ class FakeRelay:
         self.watchers: list[asyncio.Queue[Announcement | None]] = []
         self.changed = asyncio.Event()
         self.waiting = asyncio.Event()
+        self.ways: dict[str, DoorWay] = {}
+        self.prepared: list[tuple[Prepared, dict[str, Asset]]] = []
+        self.stale: set[str] = set()
         self.paused = True
         self.key_is_taken: bool | None = True
         self.queue_length = 100
@@ -151,6 +155,36 @@ class FakeRelay:
         if isinstance(key, str):
             self.keys[key] = task.id
         return Admission(task=task, how=How.CREATED)
+
+    async def submit_prepared(
+        self, request: Request, prepared: Prepared, pictures: Mapping[str, Asset], **sender: object
+    ) -> Admission:
+        self.prepared.append((prepared, dict(pictures)))
+        admission = await self.submit(request, **sender)
+        if admission.how is How.CREATED:
+            task = replace(admission.task, parameters=prepared.parameters, model_version=prepared.model)
+            self.tasks[task.id] = task
+            return Admission(task=task, how=How.CREATED)
+        return admission
+
+    def doors(self) -> dict[str, DoorWay]:
+        return self.ways
+
+    def is_stale(self, task: Task) -> bool:
+        return task.id in self.stale
+
+    async def forget(self, task_id: str) -> Task:
+        task = await self.get(task_id)
+        if not task.ended:
+            return (await self.cancel(task_id))[0]
+        self.clear(task)
+        return task
+
+    async def asset(self, asset_id: str) -> Asset:
+        for data in self.assets:
+            if asset_id == f"sha256:{hashlib.sha256(data).hexdigest()}":
+                return self._asset(data)
+        raise UnknownAsset
 
     async def get(self, task_id: str) -> Task:
         if task_id not in self.tasks:
@@ -252,6 +286,9 @@ class FakeRelay:
         if not data.startswith(b"\x89PNG"):
             raise UnsupportedMedia
         self.assets.append(data)
+        return self._asset(data)
+
+    def _asset(self, data: bytes) -> Asset:
         digest = hashlib.sha256(data).hexdigest()
         return Asset(
             id=f"sha256:{digest}", pixels="p1", width=4, height=3, size_bytes=len(data), media_type="image/png"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from vidrelay.core.adapter import Adapter
+from vidrelay.core.door import Door
 from vidrelay.core.ports import Downloader, Transport
 
 
@@ -34,7 +35,8 @@ class AccountPlan:
     """
     One account as the scheduler knows it. `server` names the far end, so that accounts which share its jobs are known
     by it: its address, empty for the provider's own. `drop_idle` closes its transport's connections that no call uses;
-    `key_from` says in words where its key was found, None where it has none.
+    `key_from` says in words where its key was found, None where it has none; `door` is its provider's interface for
+    SDKs, where that has one.
     """
 
     name: str
@@ -47,3 +49,4 @@ class AccountPlan:
     prices: Mapping[str, Pricing] = field(default_factory=dict)
     drop_idle: Callable[[], Awaitable[None]] | None = None
     key_from: str | None = None
+    door: Door | None = None

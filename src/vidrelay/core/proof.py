@@ -46,6 +46,13 @@ def server_proof(token: str, *, nonce: str, port: int, instance: str) -> str:
     return _mac(token, "server", nonce, str(port), instance)
 
 
+def file_proof(token: str, *, task_id: str, index: int) -> str:
+    """
+    What makes an address of one result good without a key: it opens that file alone, and ends with the token.
+    """
+    return _mac(token, "file", f"{index}/", task_id)
+
+
 def proves(mac: object, expected: str) -> bool:
     """
     Whether `mac`, as it came over the wire, is the expected one; takes the same time wherever they differ.

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from vidrelay.core.adapter import Adapter
+from vidrelay.core.door import Door
 from vidrelay.core.errors import ConfigError
 from vidrelay.providers.json_api import AdapterSettings
 
@@ -20,7 +22,8 @@ class Provider:
     """
     One provider on the list.
 
-    `factory` is `module:function`, called with `AdapterSettings`. `key_envs` are environment variables of which each
+    `factory` is `module:function`, called with `AdapterSettings`; `door` likewise, called with the account's dialect or
+    None, for a provider whose SDKs the relay answers. `key_envs` are environment variables of which each
     makes an account by itself; `A+B` stands for two that are needed together, and the key is then `a:b`. `dialects` are
     the spellings an account may choose from; `key_dialects` tells the one that a variable is for, where an account that
     has its key from there chooses none.
@@ -29,6 +32,7 @@ class Provider:
     name: str
     factory: str
     key_envs: tuple[str, ...] = ()
+    door: str | None = None
     needs_base_url: bool = False
     dialects: tuple[str, ...] = ()
     key_dialects: Mapping[str, str] = field(default_factory=dict)
@@ -38,6 +42,7 @@ BUILT_IN: tuple[Provider, ...] = (
     Provider(
         name="openai",
         factory="vidrelay.providers.openai.adapter:make",
+        door="vidrelay.providers.openai.door:make",
         needs_base_url=True,
         dialects=("auto", "openai", "vllm-omni", "sglang"),
     ),
@@ -136,13 +141,28 @@ def make_adapter(name: str, settings: AdapterSettings) -> Adapter:
     if settings.dialect is not None and provider in BUILT_IN and settings.dialect not in provider.dialects:
         told = f"It has {', '.join(provider.dialects)}." if provider.dialects else "It has none."
         raise ConfigError(f"The provider {name} has no dialect {settings.dialect!r}.", hint=told)
-    return _load(provider)(settings)
+    adapter: Adapter = _load(provider, provider.factory)(settings)
+    return adapter
 
 
-def _load(provider: Provider) -> Callable[[AdapterSettings], Adapter]:
-    module, _, attribute = provider.factory.partition(":")
+def make_door(name: str, dialect: str | None) -> Door | None:
+    """
+    The door of an account of that provider; None where its SDKs are not answered.
+
+    Raises:
+        ConfigError: It cannot be loaded.
+    """
+    provider = providers().get(name)
+    if provider is None or provider.door is None:
+        return None
+    door: Door = _load(provider, provider.door)(dialect)
+    return door
+
+
+def _load(provider: Provider, place: str) -> Callable[..., Any]:
+    module, _, attribute = place.partition(":")
     try:
-        factory: Callable[[AdapterSettings], Adapter] = getattr(import_module(module), attribute)
+        factory: Callable[..., Any] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"The provider {provider.name} cannot be loaded: {error}.") from error
     return factory

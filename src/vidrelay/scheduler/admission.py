@@ -68,7 +68,21 @@ class Admitter:
         account = self.choose(request)
         request, pictures = await self._pictures(request, account)
         prepared = account.plan.adapter.prepare(request, pictures)
-        task = self._new_task(request, sender, account, prepared, pictures)
+        return await self._answered(self._new_task(request, sender, account, prepared, pictures), sender)
+
+    async def admit_prepared(
+        self, request: Request, prepared: Prepared, pictures: Mapping[str, Asset], sender: Sender
+    ) -> Admission:
+        """
+        As `admit`, for what came in the provider's own words; `pictures` are those that stand in its parameters, by id.
+
+        Raises:
+            RequestError: It cannot be done as asked; nothing was made.
+        """
+        account = self.choose(request)
+        return await self._answered(self._new_task(request, sender, account, prepared, pictures), sender)
+
+    async def _answered(self, task: Task, sender: Sender) -> Admission:
         while True:
             admission = await self._store.add(task, self._rule(sender, task.created_at))
             earlier = admission.task

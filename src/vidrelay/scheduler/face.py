@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from vidrelay.core.adapter import Prepared
+from vidrelay.core.door import Door
 from vidrelay.core.ports import Admission, CachedResult, Pause
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
@@ -24,6 +26,16 @@ class Announcement:
 
     task: Task
     event_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorWay:
+    """
+    A door, and the account whose tasks are made through it.
+    """
+
+    account: str
+    door: Door
 
 
 class WindowSource(StrEnum):
@@ -147,6 +159,57 @@ class RelayFace(Protocol):
             RequestError: It cannot be done as asked.
             StoreError: It could not be made durable.
             DiskFull: There is no room.
+        """
+        ...
+
+    async def submit_prepared(
+        self,
+        request: Request,
+        prepared: Prepared,
+        pictures: Mapping[str, Asset],
+        *,
+        app: str | None = None,
+        client_key: str | None = None,
+        request_id: str | None = None,
+        resend: bool = False,
+    ) -> Admission:
+        """
+        As `submit`, for what came in the provider's own words; `pictures` are those in its parameters, by id.
+
+        Raises:
+            RequestError: It cannot be done as asked.
+            StoreError: It could not be made durable.
+            DiskFull: There is no room.
+        """
+        ...
+
+    def doors(self) -> Mapping[str, DoorWay]:
+        """
+        The doors that there are, by the first segment of their addresses.
+        """
+        ...
+
+    def is_stale(self, task: Task) -> bool:
+        """
+        Whether it has been uncertain for so long that doors show it as failed.
+        """
+        ...
+
+    async def forget(self, task_id: str) -> Task:
+        """
+        Cancel what has not ended, and delete the files of what is done.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        ...
+
+    async def asset(self, asset_id: str) -> Asset:
+        """
+        What is known of a reference image that the relay has.
+
+        Raises:
+            UnknownAsset: There is none.
         """
         ...
 

@@ -4,12 +4,12 @@ The relay: what doors, the server and embedding programs call.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from vidrelay.core.adapter import NotThere, PollOutcome, Refused, Scope
+from vidrelay.core.adapter import NotThere, PollOutcome, Prepared, Refused, Scope
 from vidrelay.core.errors import (
     DatabaseUnusable,
     DuplicateRemote,
@@ -40,7 +40,7 @@ from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.checking import check
 from vidrelay.scheduler.converse import Caller, Sending
 from vidrelay.scheduler.copies import Copies
-from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, Stats, WindowStatus
+from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
@@ -225,8 +225,32 @@ class Relay:
             DiskFull: There is no room to keep it; nothing was made.
         """
         sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
+        return await self._admitted(self._admitter.admit(request, sender))
+
+    async def submit_prepared(
+        self,
+        request: Request,
+        prepared: Prepared,
+        pictures: Mapping[str, Asset],
+        *,
+        app: str | None = None,
+        client_key: str | None = None,
+        request_id: str | None = None,
+        resend: bool = False,
+    ) -> Admission:
+        """
+        As `submit`, for what came through a door in the provider's own words; `pictures` are those in its parameters.
+
+        Raises:
+            RequestError: It cannot be done as asked; nothing was made.
+            DiskFull: There is no room to keep it; nothing was made.
+        """
+        sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
+        return await self._admitted(self._admitter.admit_prepared(request, prepared, pictures, sender))
+
+    async def _admitted(self, admitting: Awaitable[Admission]) -> Admission:
         try:
-            admission = await self._admitter.admit(request, sender)
+            admission = await admitting
         except DatabaseUnusable as problem:
             self._loop.fail(problem)
             raise
@@ -244,6 +268,15 @@ class Relay:
             DiskFull: There is no room.
         """
         return await self._assets.put(chunks)
+
+    async def asset(self, asset_id: str) -> Asset:
+        """
+        What is known of a reference image.
+
+        Raises:
+            UnknownAsset: There is none.
+        """
+        return await self._book.asset(asset_id)
 
     # Looking
 
@@ -310,6 +343,26 @@ class Relay:
         """
         return self._outlook.standing(task)
 
+    def doors(self) -> dict[str, DoorWay]:
+        """
+        The doors that there are, by the first segment of their addresses: an account's name, or that of a provider for
+        the first of its accounts.
+        """
+        ways = {
+            name: DoorWay(account=name, door=account.plan.door)
+            for name, account in self._accounts.items()
+            if account.plan.door is not None
+        }
+        first = {self._accounts[name].plan.provider: way for name, way in reversed(ways.items())}
+        return first | ways
+
+    def is_stale(self, task: Task) -> bool:
+        """
+        Whether it has been uncertain for so long that doors show it as failed.
+        """
+        waited = self._clock.now() - task.updated_at
+        return task.state is State.UNCERTAIN and waited >= self._policy.stale_after
+
     # Steering
 
     async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
@@ -330,6 +383,20 @@ class Relay:
             moved, lambda now: now.cancel is not CancelOutcome.PENDING or now.ended, seconds=CANCEL_WAIT_SECONDS
         )
         return moved, moved.cancel or CancelOutcome.PENDING
+
+    async def forget(self, task_id: str) -> Task:
+        """
+        Let a task's result go: what has not ended is cancelled, and the files of what is done are deleted.
+
+        Raises:
+            UnknownTask: There is none.
+        """
+        task = await self.get(task_id)
+        if not task.ended:
+            task, _ = await self.cancel(task_id)
+        if task.state is State.DONE:
+            await self._cache.forget(task)
+        return task
 
     async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> Task:
         """

@@ -21,12 +21,11 @@ from vidrelay.server.bodies import MAX_ASSET_BYTES, stream_body
 from vidrelay.server.dispatch import Call
 from vidrelay.server.errors import Refusal
 from vidrelay.server.running import hang_up, run_until
+from vidrelay.server.sender import sender_of
 
 MAX_WAIT_SECONDS = 60
 DEFAULT_PAGE = 50
 MAX_PAGE = 500
-MAX_KEY_CHARACTERS = 255
-MAX_APP_CHARACTERS = 100
 
 _TASK_ID = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]+")
@@ -61,10 +60,7 @@ class TaskCalls:
         self._refuse_when_stopping()
         admission = await self._relay.submit(
             _request(call),
-            app=_app(call),
-            client_key=_key(call, b"idempotency-key"),
-            request_id=_key(call, b"x-client-request-id"),
-            resend=_is_resend(call),
+            **sender_of(call),
         )
         body = self.view(
             admission.task,
@@ -173,37 +169,6 @@ def _request(call: Call) -> Request:
                     "a page cannot name a file by its path", field=f"references[{number}].path", hint="use POST /assets"
                 )
     return request
-
-
-def _key(call: Call, name: bytes) -> str | None:
-    """
-    A header that an app tells its requests apart by.
-    """
-    value = call.header(name)
-    if value is None:
-        return None
-    if len(value) > MAX_KEY_CHARACTERS or not _PRINTABLE_ASCII.fullmatch(value):
-        told = f"The header {name.decode()} must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters."
-        raise Refusal("invalid_header", told)
-    return value
-
-
-def _app(call: Call) -> str | None:
-    value = call.header(b"x-vidrelay-app")
-    if value is None or not value:
-        return None
-    if len(value) > MAX_APP_CHARACTERS or not value.isprintable():
-        told = f"The header x-vidrelay-app must have at most {MAX_APP_CHARACTERS} printable characters."
-        raise Refusal("invalid_header", told)
-    return value
-
-
-def _is_resend(call: Call) -> bool:
-    """
-    Whether an SDK says that this is not its first try.
-    """
-    count = call.header(b"x-stainless-retry-count") or "0"
-    return bool(_WHOLE.fullmatch(count)) and int(count) > 0
 
 
 def _wait(call: Call) -> float:

@@ -12,6 +12,7 @@ from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.api import TaskCalls
 from vidrelay.server.cache import CacheCalls
 from vidrelay.server.dispatch import Body, Dispatcher, Endpoint
+from vidrelay.server.doors import DoorCalls
 from vidrelay.server.events import EventCalls
 from vidrelay.server.files import FileCalls
 from vidrelay.server.gate import Gate
@@ -58,7 +59,10 @@ def make_app(
         shutdown=shutdown,
         stop_streams=stop_streams,
     )
-    return Gate(Dispatcher(endpoints), token=token, logins=logins, port=port, origins=origins)
+    doors = DoorCalls(relay, token=token, stopping=stop_streams)
+    own = {endpoint.path.split("/")[1].encode() for endpoint in endpoints}
+    ways = dict.fromkeys(doors.names() - own, doors)
+    return Gate(Dispatcher(endpoints, ways), token=token, logins=logins, port=port, origins=origins)
 
 
 def routes(
@@ -104,6 +108,7 @@ def routes(
             query=frozenset({"state", "account", "limit", "cursor"}),
         ),
         Endpoint(method="GET", path="/events", handler=events.all_tasks),
+        Endpoint(method="GET", path="/file/{id}/{index}/{name}", handler=files.addressed),
         Endpoint(method="POST", path="/assets", handler=tasks.add_asset, body=Body.BYTES),
         Endpoint(method="GET", path="/accounts", handler=status.accounts),
         Endpoint(method="POST", path="/accounts/{name}/resume", handler=status.resume, body=Body.OPTIONAL_JSON),

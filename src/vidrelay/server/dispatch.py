@@ -90,6 +90,15 @@ class Call:
         """
         return bool(self.scope["method"] == "HEAD")
 
+    def query_values(self) -> dict[str, list[str]]:
+        """
+        The values of every query parameter, in order.
+        """
+        given: dict[str, list[str]] = {}
+        for name, value in _query(self.scope):
+            given.setdefault(name, []).append(value)
+        return given
+
     def query(self, *names: str) -> dict[str, list[str]]:
         """
         The values of these query parameters, in order.
@@ -153,7 +162,11 @@ class Dispatcher:
     The routes as an ASGI application. GET answers HEAD too.
     """
 
-    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+    def __init__(self, endpoints: Iterable[Endpoint], doors: Mapping[bytes, ASGIApp] | None = None) -> None:
+        """
+        `doors` answer every path that begins with that segment and something after it; a route of ours comes first.
+        """
+        self._doors = doors or {}
         self._literal: dict[bytes, _Route] = {}
         self._patterns: dict[int, list[_Route]] = {}
         for endpoint in endpoints:
@@ -178,6 +191,10 @@ class Dispatcher:
         Answer one call. What goes wrong is told as a problem; what nobody foresaw is logged, and told without detail.
         """
         endpoint: Endpoint | None = None
+        door = self._doors.get(scope["raw_path"][1:].partition(b"/")[0])
+        if door is not None:
+            await door(scope, receive, send)
+            return
         try:
             endpoint, params = self._find(scope)
             _check_query(scope, endpoint)

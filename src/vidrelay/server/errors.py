@@ -15,6 +15,7 @@ STATUSES: dict[str, tuple[int, str]] = {
     "malformed_http": (400, "Malformed HTTP"),
     "invalid_json": (400, "Invalid JSON"),
     "invalid_header": (400, "Invalid header"),
+    "invalid_form": (400, "Invalid form"),
     "forbidden": (403, "Forbidden"),
     "not_found": (404, "Not found"),
     "method_not_allowed": (405, "Method not allowed"),

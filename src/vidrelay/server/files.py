@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vidrelay.core.errors import ResultGone
+from vidrelay.core.errors import ResultGone, UnknownTask
 from vidrelay.core.task import FileRef
 from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.answers import FILE_HEADERS, Answer, RawHeaders
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 256 * 1024
 MAX_INDEX = 999
 
-_RENDERABLE = {
+ENDINGS = {
     "video/mp4": "mp4",
     "video/webm": "webm",
     "video/quicktime": "mov",
@@ -38,6 +38,7 @@ _RENDERABLE = {
 }
 """The only types that a browser may show in place, with their endings."""
 
+_WHOLE = re.compile(r"[0-9]{1,3}")
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
@@ -54,8 +55,21 @@ class FileCalls:
         """
         The file of this index, or the part that was asked for.
         """
-        index = whole_number(call, "index", default=0, least=0, most=MAX_INDEX)
-        name = task_id(call)
+        return await self.answer(call, task_id(call), whole_number(call, "index", default=0, least=0, most=MAX_INDEX))
+
+    async def addressed(self, call: Call) -> ASGIApp:
+        """
+        The same by an address that a door gave out, whose proof the gate has looked at.
+        """
+        index = call.params["index"]
+        if not _WHOLE.fullmatch(index):
+            raise UnknownTask
+        return await self.answer(call, task_id(call), int(index))
+
+    async def answer(self, call: Call, name: str, index: int) -> ASGIApp:
+        """
+        One file of a task, as the call asks for it.
+        """
         path, file = await self._relay.result_file(name, index)
         tag = f'"{file.sha256}"'
         headers = _headers(file, tag, filename=f"{name}-{index}")
@@ -80,7 +94,7 @@ class _Span:
 
 
 def _headers(file: FileRef, tag: str, *, filename: str) -> RawHeaders:
-    ending = _RENDERABLE.get(file.media_type)
+    ending = ENDINGS.get(file.media_type)
     # Whatever else came from a provider (HTML, SVG) is saved, never shown.
     media_type = file.media_type if ending else "application/octet-stream"
     where = "inline" if ending else "attachment"

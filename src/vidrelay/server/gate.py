@@ -8,15 +8,19 @@ stands in for the token; it is asked for more, because a cookie comes along with
 """
 
 import hmac
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vidrelay.core.proof import file_proof, proves
 from vidrelay.server.dispatch import BY_LOGIN
 from vidrelay.server.errors import FORBIDDEN
 from vidrelay.server.login import Logins, code_of
 
 PROOF_PATH = b"/proof"
+FILE_PATH = re.compile(rb"/file/([A-Za-z0-9._:-]{1,200})/([0-9]{1,3})/([0-9a-f]{64})\.[a-z0-9]{1,5}")
+"""An address of one result that a door gave out: good without a key, for the proof in it was made with the token."""
 LOGIN_PATH = b"/login"
 PAGE_KEY = b"x-vidrelay-page"
 """The header in which a page sends the key that its login gave it."""
@@ -69,6 +73,8 @@ class Gate:
             return False
         if scope["method"] == "POST" and scope["raw_path"] == PROOF_PATH:
             return True
+        if scope["raw_path"].startswith(b"/file/") and self._brings_file_proof(scope):
+            return True
         if with_code or (scope["method"] == "POST" and scope["raw_path"] == LOGIN_PATH):
             return _is_same_origin(seen)
         if _CREDENTIALS.isdisjoint(seen):
@@ -83,6 +89,13 @@ class Gate:
             return False
         code = code_of(scope["query_string"])
         return code is not None and self._logins.is_live(code)
+
+    def _brings_file_proof(self, scope: Scope) -> bool:
+        found = FILE_PATH.fullmatch(scope["raw_path"])
+        if found is None or scope["method"] not in _LOOKING:
+            return False
+        expected = file_proof(self._token(), task_id=found[1].decode(), index=int(found[2]))
+        return bool(self._token()) and proves(found[3].decode(), expected)
 
     def _is_at_home(self, seen: Mapping[bytes, bytes], *, from_anywhere: bool) -> bool:
         origin, site = seen.get(b"origin"), seen.get(b"sec-fetch-site")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vidrelay.core.task import State
-from vidrelay.server.api import DEFAULT_PAGE, MAX_APP_CHARACTERS, MAX_KEY_CHARACTERS, MAX_PAGE, MAX_WAIT_SECONDS
+from vidrelay.server.api import DEFAULT_PAGE, MAX_PAGE, MAX_WAIT_SECONDS
 from vidrelay.server.files import MAX_INDEX
 from vidrelay.server.schemas import SCHEMAS, Schema
+from vidrelay.server.sender import MAX_APP_CHARACTERS, MAX_KEY_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +125,28 @@ CALLS: dict[tuple[str, str], _Told] = {
         answers={200: "text/event-stream"},
         problems=(400,),
         parameters=(_LAST_EVENT_ID,),
+    ),
+    ("GET", "/file/{id}/{index}/{name}"): _Told(
+        says="A file of the result by an address that a door gave out, which is good without the token.",
+        answers={200: "*/*", 206: "*/*", 304: None},
+        problems=(400, 404, 409, 410, 416),
+        parameters=(
+            _ID,
+            {
+                "name": "index",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "pattern": "^[0-9]{1,3}$"},
+                "description": "which file",
+            },
+            {
+                "name": "name",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "pattern": "^[0-9a-f]{64}[.][a-z0-9]{1,5}$"},
+                "description": "the address's own proof, and the file's ending",
+            },
+        ),
     ),
     ("POST", "/assets"): _Told(
         says="Take in a reference image.",

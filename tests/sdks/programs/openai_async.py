@@ -4,6 +4,7 @@ The official `openai` SDK, asynchronous: what the program saw is printed as one 
 
 import asyncio
 import json
+import os
 import sys
 import warnings
 
@@ -11,13 +12,15 @@ warnings.simplefilter("ignore")
 
 import openai
 
+KEY = os.environ.get("SDK_KEY", "right")
+
 
 async def main(base: str) -> None:
     """
     Make three clips at once, fetch them, and be refused with a wrong key.
     """
     seen = {}
-    async with openai.AsyncOpenAI(base_url=base, api_key="right", max_retries=0) as client:
+    async with openai.AsyncOpenAI(base_url=base, api_key=KEY, max_retries=0) as client:
         made = await asyncio.gather(
             *(client.videos.create_and_poll(prompt=f"boat {one}", poll_interval_ms=20) for one in range(3))
         )
@@ -31,7 +34,7 @@ async def main(base: str) -> None:
     async with openai.AsyncOpenAI(base_url=base, api_key="wrong", max_retries=0) as client:
         try:
             await client.videos.create(prompt="a")
-        except openai.AuthenticationError as error:
+        except openai.APIStatusError as error:
             seen["refused"] = {"status": error.status_code, "code": error.code}
     print(json.dumps(seen))
 

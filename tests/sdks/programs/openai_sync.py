@@ -3,6 +3,7 @@ The official `openai` SDK, blocking: what the program saw is printed as one JSON
 """
 
 import json
+import os
 import sys
 import warnings
 
@@ -10,9 +11,11 @@ warnings.simplefilter("ignore")
 
 import openai
 
+KEY = os.environ.get("SDK_KEY", "right")
+
 base = sys.argv[1]
 seen = {}
-with openai.OpenAI(base_url=base, api_key="right", max_retries=0) as client:
+with openai.OpenAI(base_url=base, api_key=KEY, max_retries=0) as client:
     video = client.videos.create(prompt="a paper boat", model="sora-2", seconds="4", size="1280x720")
     seen["created"] = {"status": video.status, "seconds": video.seconds, "size": video.size, "model": video.model}
     while video.status in ("queued", "in_progress"):
@@ -31,6 +34,6 @@ with openai.OpenAI(base_url=base, api_key="right", max_retries=0) as client:
 with openai.OpenAI(base_url=base, api_key="wrong", max_retries=0) as client:
     try:
         client.videos.create(prompt="a")
-    except openai.AuthenticationError as error:
+    except openai.APIStatusError as error:
         seen["refused"] = {"status": error.status_code, "code": error.code}
 print(json.dumps(seen))

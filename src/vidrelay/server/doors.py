@@ -1,0 +1,445 @@
+"""
+Calls that come in a provider's own words, from its SDKs: found by the first segment of their path, read, given to the
+provider's door, and answered as that says.
+
+A door is pure: it yields what it wants of the relay and is sent what came of it. Whatever goes wrong is told in the
+provider's shape, with `x-should-retry` where asking again is of no use, so that its SDK does not.
+"""
+
+import asyncio
+import base64
+import logging
+import math
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, assert_never
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from vidrelay.core.adapter import asset_parameter
+from vidrelay.core.door import (
+    Cancel,
+    DoorCall,
+    DoorRoute,
+    FileReply,
+    Forget,
+    FormBody,
+    Inlined,
+    InlineFile,
+    JsonReply,
+    Keep,
+    Kept,
+    Look,
+    NewTask,
+    Page,
+    Part,
+    Picture,
+    Submit,
+    View,
+    Wish,
+)
+from vidrelay.core.errors import InvalidRequest, ResultGone, UnknownTask, VidrelayError
+from vidrelay.core.proof import file_proof
+from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
+from vidrelay.scheduler.face import DoorWay, RelayFace
+from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode
+from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
+from vidrelay.server.dispatch import Call
+from vidrelay.server.errors import ClientGone, Refusal, problem_of
+from vidrelay.server.files import ENDINGS, FileCalls
+from vidrelay.server.lifting import Lifted, lift
+from vidrelay.server.media import from_file, from_text, pieces
+from vidrelay.server.running import hang_up, run_until
+from vidrelay.server.sender import MAX_APP_CHARACTERS, Sender, sender_of
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 96 * 1024 * 1024
+"""64 MiB of media, grown by a third in base64, and room for the rest."""
+MAX_WAIT_SECONDS = 60.0
+MAX_PAGE = 500
+MAX_FORM_PARTS = 200
+FORCE = b"x-vidrelay-force"
+
+_JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_FORM_TYPE = re.compile(r"multipart/form-data\s*;.*", re.IGNORECASE | re.DOTALL)
+_PRODUCT = re.compile(r"[\x21-\x7e]+")
+_OURS = frozenset({"$asset", "$copy"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """
+    A door's route, with the pattern of its path.
+    """
+
+    route: DoorRoute
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hall:
+    """
+    A door, the account behind it, and its routes.
+    """
+
+    way: DoorWay
+    routes: tuple[_Route, ...]
+
+    def find(self, method: str, path: str) -> tuple[DoorRoute, dict[str, str]]:
+        """
+        The route that answers, and what stands in its path.
+
+        Raises:
+            Refusal: There is none.
+        """
+        there = False
+        for one in self.routes:
+            found = one.pattern.match(path)
+            if found is None:
+                continue
+            if one.route.method == method or (one.route.method == "GET" and method == "HEAD"):
+                return one.route, {name: unquote(value) for name, value in found.groupdict().items()}
+            there = True
+        if there:
+            raise Refusal("method_not_allowed", f"This path does not take {method[:20]}.")
+        raise Refusal("not_found", "vidrelay answers nothing at this path of the provider's.")
+
+
+class _Body:
+    """
+    What a call brought beside its JSON: long texts and files, on the disk until the call is answered.
+    """
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.lifted = Lifted(secrets.token_hex(16))
+        self.files: list[BinaryIO] = []
+        self.chunks: AsyncIterator[bytes] | None = None
+
+    def close(self) -> None:
+        """
+        Delete it.
+        """
+        self.lifted.close()
+        for file in self.files:
+            file.close()
+
+
+class DoorCalls:
+    """
+    Answers the calls of every door.
+    """
+
+    def __init__(self, relay: RelayFace, *, token: Callable[[], str], stopping: asyncio.Event) -> None:
+        """
+        Once `stopping` is set, nothing new is taken in and no call waits any longer.
+        """
+        self._relay = relay
+        self._files = FileCalls(relay)
+        self._token = token
+        self._stopping = stopping
+        self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
+
+    def names(self) -> frozenset[bytes]:
+        """
+        The first segments of the addresses that lead here.
+        """
+        return frozenset(self._halls)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Answer one call.
+        """
+        name, _, path = scope["raw_path"][1:].decode("latin-1").partition("/")
+        hall = self._halls[name.encode("latin-1")]
+        call = Call(scope, receive, {})
+        seen = DoorCall(
+            method=scope["method"],
+            path=f"/{path}",
+            base=f"{scope['scheme']}://{call.header(b'host')}/{name}",
+            query={key: values[0] for key, values in call.query_values().items()},
+            headers=_headers(scope),
+        )
+        with ExitStack() as stack:
+            body = _Body()
+            stack.callback(body.close)
+            try:
+                answer = await self._answer(hall, call, seen, body)
+            except ClientGone:
+                return
+            except VidrelayError as error:
+                if error.code == "internal_error":
+                    logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
+                answer = _refused(hall, seen, error)
+            except Exception:
+                logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
+                answer = _refused(
+                    hall, seen, VidrelayError("Something went wrong inside the relay; its log says what.")
+                )
+            await answer(scope, receive, send)
+
+    async def _answer(self, hall: _Hall, call: Call, seen: DoorCall, body: _Body) -> ASGIApp:
+        route, params = hall.find(seen.method, seen.path)
+        await _read(call, seen, body)
+        seen = replace(seen, params=params, body=body.value)
+        handling, sent, thrown = route.handler(seen), None, None
+        while True:
+            try:
+                wish = handling.send(sent) if thrown is None else handling.throw(thrown)
+            except StopIteration as end:
+                return await self._written(end.value, call)
+            sent = thrown = None
+            try:
+                sent = await self._grant(wish, hall.way, call, seen, body)
+            except VidrelayError as error:
+                # A door may know a better answer than an error.
+                thrown = error
+
+    async def _grant(
+        self, wish: Wish, way: DoorWay, call: Call, seen: DoorCall, body: _Body
+    ) -> View | list[View] | Asset:
+        match wish:
+            case Submit():
+                self._refuse_when_stopping()
+                return await self._submit(wish.new, way, call, seen, body)
+            case Look():
+                return await self._look(wish, way, call, seen)
+            case Page():
+                return await self._page(wish, way, seen)
+            case Cancel():
+                await self._ours(wish.task_id, way)
+                task, outcome = await self._relay.cancel(wish.task_id)
+                return self._view(task, seen, cancel=outcome)
+            case Forget():
+                await self._ours(wish.task_id, way)
+                return self._view(await self._relay.forget(wish.task_id), seen)
+            case Keep():
+                self._refuse_when_stopping()
+                return await self._keep(wish.picture, body)
+            case _:
+                assert_never(wish)
+
+    async def _submit(self, new: NewTask, way: DoorWay, call: Call, seen: DoorCall, body: _Body) -> View:
+        pictures: dict[str, Asset] = {}
+        parameters = await self._with_assets(new.prepared.parameters, body, pictures)
+        request = Request(
+            prompt=new.prompt,
+            account=way.account,
+            model_version=new.prepared.model,
+            force_refresh=new.force or _forced(call),
+        )
+        sender = sender_of(call)
+        admission = await self._relay.submit_prepared(
+            request,
+            replace(new.prepared, parameters=parameters),
+            pictures,
+            **Sender(**{**sender, "app": sender["app"] or _product(call)}),
+        )
+        return self._view(admission.task, seen)
+
+    async def _look(self, wish: Look, way: DoorWay, call: Call, seen: DoorCall) -> View:
+        task = await self._ours(wish.task_id, way)
+        if wish.wait > 0 and not task.ended:
+            waiting = self._until_ended(task.id, min(wish.wait, MAX_WAIT_SECONDS))
+            await run_until(waiting, self._stopping.wait(), hang_up(call.receive))
+            task = await self._relay.get(task.id)
+        return self._view(task, seen)
+
+    async def _until_ended(self, task_id: str, seconds: float) -> None:
+        deadline = asyncio.get_running_loop().time() + seconds
+        task = await self._relay.get(task_id)
+        while not task.ended and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            task = await self._relay.wait(task_id, seconds=left, seen=task.state)
+
+    async def _page(self, wish: Page, way: DoorWay, seen: DoorCall) -> list[View]:
+        before = None if wish.after is None else (await self._ours(wish.after, way)).seq
+        limit = max(1, min(wish.limit, MAX_PAGE))
+        tasks = await self._relay.page(states=None, account=way.account, limit=limit, before=before)
+        return [self._view(task, seen) for task in tasks]
+
+    async def _ours(self, task_id: str, way: DoorWay) -> Task:
+        """
+        A task of the door's own account.
+        """
+        task = await self._relay.get(task_id)
+        if task.account != way.account:
+            raise UnknownTask
+        return task
+
+    async def _keep(self, picture: Picture | None, body: _Body) -> Asset:
+        match picture:
+            case None if body.chunks is not None:
+                return await self._relay.add_asset(body.chunks)
+            case None:
+                raise InvalidRequest("The picture's bytes are missing.")
+            case Inlined():
+                file = body.lifted.find(picture.text)
+                return await self._relay.add_asset(from_text(picture.text) if file is None else from_file(file))
+            case Part():
+                return await self._relay.add_asset(pieces(body.files[picture.number]))
+            case Kept():
+                return await self._relay.asset(picture.asset)
+            case _:
+                assert_never(picture)
+
+    async def _with_assets(self, value: Any, body: _Body, pictures: dict[str, Asset]) -> Any:
+        """
+        The parameters with each picture as the store keeps it; `pictures` gains them by id.
+        """
+        match value:
+            case Inlined() | Part() | Kept():
+                asset = await self._keep(value, body)
+                pictures[asset.id] = asset
+                return asset_parameter(asset)
+            case Mapping():
+                if not _OURS.isdisjoint(value):
+                    raise InvalidRequest("A name that begins with $asset or $copy is vidrelay's own.", field="$asset")
+                return {name: await self._with_assets(inner, body, pictures) for name, inner in value.items()}
+            case list() | tuple():
+                return [await self._with_assets(inner, body, pictures) for inner in value]
+            case str() if body.lifted.find(value) is not None:
+                raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
+        return value
+
+    def _view(self, task: Task, seen: DoorCall, *, cancel: CancelOutcome | None = None) -> View:
+        done = task.state is State.DONE
+        return View(
+            task=task,
+            standing=self._relay.standing(task),
+            files=self._addresses(task, seen) if done else (),
+            gone=done and not all(os.path.exists(self._relay.file_path(file)) for file in task.files),  # noqa: PTH110 it is asked at every poll
+            stale=task.state is State.UNCERTAIN and self._relay.is_stale(task),
+            cancel=cancel,
+        )
+
+    def _addresses(self, task: Task, seen: DoorCall) -> tuple[str, ...]:
+        origin, token = seen.base.rpartition("/")[0], self._token()
+        return tuple(
+            f"{origin}/file/{task.id}/{file.index}/{file_proof(token, task_id=task.id, index=file.index)}"
+            f".{ENDINGS.get(file.media_type, 'bin')}"
+            for file in task.files
+        )
+
+    async def _written(self, reply: JsonReply | FileReply, call: Call) -> ASGIApp:
+        if isinstance(reply, FileReply):
+            return await self._files.answer(call, reply.task_id, reply.index)
+        return _json(replace(reply, value=await self._with_files(reply.value)))
+
+    async def _with_files(self, value: Any) -> Any:
+        match value:
+            case InlineFile():
+                return await self._data_uri(value)
+            case dict():
+                return {name: await self._with_files(inner) for name, inner in value.items()}
+            case list() | tuple():
+                return [await self._with_files(inner) for inner in value]
+        return value
+
+    async def _data_uri(self, wanted: InlineFile) -> str:
+        try:
+            path, file = await self._relay.result_file(wanted.task_id, wanted.index)
+            if file.size_bytes > wanted.max_bytes:
+                return wanted.instead
+            data = await asyncio.to_thread(path.read_bytes)
+        except (ResultGone, OSError):
+            return wanted.instead
+        return f"data:{file.media_type};base64,{base64.b64encode(data).decode()}"
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise Refusal("shutting_down", "The relay is stopping; ask again in a moment.")
+
+
+def _hall(way: DoorWay) -> _Hall:
+    return _Hall(way, tuple(_Route(route, compile_path(route.path)[0]) for route in way.door.routes))
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return headers
+
+
+async def _read(call: Call, seen: DoorCall, body: _Body) -> None:
+    """
+    Take in the body: JSON without its long texts, a form with its files on the disk, anything else when it is wanted.
+    """
+    declared = call.content_length
+    if seen.method in ("GET", "HEAD") or (declared in (None, 0) and "transfer-encoding" not in seen.headers):
+        return
+    if "content-encoding" in seen.headers:
+        raise Refusal("unsupported_media_type", "A body must come without Content-Encoding.")
+    kind = seen.headers.get("content-type", "application/json").strip()
+    chunks = stream_body(call.receive, declared=declared, limit=MAX_BODY_BYTES)
+    if _FORM_TYPE.fullmatch(kind):
+        body.value = await _form(Headers(scope=call.scope), chunks, body)
+    elif _JSON_TYPE.fullmatch(kind):
+        body.value = parse_json(await lift(chunks, body.lifted, limit=MAX_JSON_BYTES))
+    else:
+        body.chunks = stream_body(call.receive, declared=declared, limit=MAX_ASSET_BYTES)
+
+
+async def _form(headers: Headers, chunks: AsyncIterator[bytes], body: _Body) -> FormBody:
+    # Its type asks for a generator, though any iterator does.
+    parser = MultiPartParser(headers, chunks, max_files=MAX_FORM_PARTS, max_fields=MAX_FORM_PARTS)  # type: ignore[arg-type]
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise Refusal("invalid_form", f"The form cannot be read: {error.message}") from error
+    fields, files = [], []
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            files.append(
+                Part(
+                    number=len(body.files),
+                    name=name,
+                    filename=value.filename or "",
+                    media_type=value.content_type or "application/octet-stream",
+                    size_bytes=value.size or 0,
+                )
+            )
+            body.files.append(value.file)
+        else:
+            fields.append((name, value))
+    return FormBody(fields=tuple(fields), files=tuple(files))
+
+
+def _forced(call: Call) -> bool:
+    return (call.header(FORCE) or "").strip().lower() in ("1", "true")
+
+
+def _product(call: Call) -> str | None:
+    """
+    The SDK's name, as its User-Agent begins.
+    """
+    found = _PRODUCT.match((call.header(b"user-agent") or "").strip())
+    return found[0][:MAX_APP_CHARACTERS] if found else None
+
+
+def _refused(hall: _Hall, seen: DoorCall, error: VidrelayError) -> Answer:
+    problem = problem_of(error)
+    reply = hall.way.door.write_error(problem, seen)
+    headers = dict(reply.headers)
+    if not problem.retryable:
+        headers.setdefault("x-should-retry", "false")
+    if problem.retry_after is not None:
+        headers.setdefault("retry-after", str(math.ceil(problem.retry_after)))
+    return _json(replace(reply, headers=headers))
+
+
+def _json(reply: JsonReply) -> Answer:
+    told: RawHeaders = tuple((name.encode(), value.encode("latin-1")) for name, value in reply.headers.items())
+    if reply.value is None:
+        return Answer(b"", status=reply.status, headers=(*DATA_HEADERS, *told))
+    typed: RawHeaders = ((b"content-type", b"application/json"),)
+    return Answer(encode(reply.value), status=reply.status, headers=(*typed, *DATA_HEADERS, *told))

@@ -1,0 +1,93 @@
+"""
+Pictures out of a door's call: base64 in a JSON body or a part of a form, as bytes, without holding one whole.
+"""
+
+import asyncio
+import base64
+import binascii
+import re
+from collections.abc import AsyncIterator
+from typing import BinaryIO
+
+from vidrelay.core.errors import UnsupportedMedia
+
+READ_BYTES = 256 * 1024
+
+_PREFIX = re.compile(rb"data:[^,]{0,200};base64,")
+_SPACE = re.compile(rb"[ \t\r\n]+")
+_ESCAPE = re.compile(rb"\\[/nrt]")
+
+
+async def pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    """
+    A file from its start, piece by piece.
+    """
+    await asyncio.to_thread(file.seek, 0)
+    while data := await asyncio.to_thread(file.read, READ_BYTES):
+        yield data
+
+
+async def from_text(text: str) -> AsyncIterator[bytes]:
+    """
+    The bytes of base64, bare or as a data URI.
+
+    Raises:
+        UnsupportedMedia: It is no base64.
+    """
+    reader = _Reader()
+    yield reader.take(text.encode()) + reader.end()
+
+
+async def from_file(file: BinaryIO) -> AsyncIterator[bytes]:
+    """
+    The same of a text that was lifted out of a JSON body, with JSON's escapes still in it.
+
+    Raises:
+        UnsupportedMedia: It is no base64.
+    """
+    reader, kept = _Reader(), b""
+    async for piece in pieces(file):
+        data = kept + piece
+        # An escape may lie across two pieces.
+        kept = b"\\" if data.endswith(b"\\") else b""
+        yield reader.take(_ESCAPE.sub(_unescaped, data.removesuffix(b"\\")))
+    yield reader.end()
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    return b"/" if escape[0] == b"\\/" else b""
+
+
+class _Reader:
+    """
+    Base64 that comes in pieces.
+    """
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._begun = False
+
+    def take(self, data: bytes) -> bytes:
+        """
+        The bytes of this piece, but for those of a group of four that is not whole yet.
+        """
+        if not self._begun:
+            self._begun = True
+            prefix = _PREFIX.match(data)
+            data = data[prefix.end() :] if prefix else data
+        data = self._kept + _SPACE.sub(b"", data).translate(bytes.maketrans(b"-_", b"+/"))
+        whole = len(data) // 4 * 4
+        self._kept = data[whole:]
+        return self._decoded(data[:whole])
+
+    def end(self) -> bytes:
+        """
+        The rest; some leave out the padding.
+        """
+        return self._decoded(self._kept + b"=" * (-len(self._kept) % 4))
+
+    def _decoded(self, data: bytes) -> bytes:
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise UnsupportedMedia("The picture is no base64.") from error
