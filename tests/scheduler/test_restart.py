@@ -82,6 +82,16 @@ async def test_a_job_the_provider_has_forgotten_fails(bench):
     assert failed.error.code == "remote_unknown"
 
 
+async def test_not_there_means_not_yet_for_a_while_after_a_start_too(bench):
+    """A wall clock that ran ahead while the relay was down does not make a job gone that its provider shows late."""
+    async with bench.running(kill=True):
+        task = await bench.submit()
+    bench.clock.jump(3600)
+    bench.provider.arm("poll", 404, 404, 404, 404)
+    async with bench.running():
+        await bench.until(task.id, State.DONE)
+
+
 async def test_a_download_that_was_cut_is_done_after_the_restart(bench):
     """A task killed while downloading fetches its file in the next life."""
     bench.provider.arm("download", 503, 503, 503)

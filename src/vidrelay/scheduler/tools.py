@@ -159,5 +159,5 @@ class Tools:
         now = self.clock.monotonic()
         if track.since is None:
             age = (self.clock.now() - (task.accepted_at or task.created_at)).total_seconds()
-            track.since = now - max(0.0, age)
+            track.since, track.aged_from = now - max(0.0, age), now
         return now - track.since

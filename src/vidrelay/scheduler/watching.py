@@ -149,8 +149,12 @@ class Watcher:
     def _is_gone(self, task: Task, track: Track) -> bool:
         """
         Take in one more "no such task": not yet for a while after the create; later, three in a row are believed.
+
+        That while is counted from when this life of the relay took the task up: how old it was by then, only the wall
+        clock knows, and that may have been set.
         """
-        if self._tools.age(task, track) >= self._tools.policy.poll.not_found_grace:
+        self._tools.age(task, track)
+        if self._tools.clock.monotonic() - track.aged_from >= self._tools.policy.poll.not_found_grace:
             track.missing += 1
         return track.missing >= MAX_MISSING
 
