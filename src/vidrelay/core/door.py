@@ -42,7 +42,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """
-    A picture that the relay has, by its asset id: one that was uploaded through the door before.
+    A picture that the relay has, by its asset id or by the name that `Keep` gave it: one that was uploaded through the
+    door before.
     """
 
     asset: str
@@ -69,6 +70,7 @@ class DoorCall:
     `params` are the parts of the path that its route names, `query` and `headers` the first value of each name (header
     names in lower case), `body` the JSON value, a `FormBody`, or None. `base` is the door's own address, with no slash
     at its end, such as `http://127.0.0.1:61000/runway`. A body of another type stays unread until `Keep` takes it in.
+    `fresh` is random and this call's own: 32 hexadecimal digits, for an id that is given out.
     """
 
     method: str
@@ -78,6 +80,7 @@ class DoorCall:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Any = field(default=None, repr=False)
+    fresh: str = field(default="", repr=False)
 
 
 # What a door wants of the relay --------------------------------------------------------------------------------------
@@ -148,9 +151,13 @@ class Forget:
 class Keep:
     """
     Take in a picture for later creates; None: the call's whole body. Sent back: the `Asset`.
+
+    `name` is for SDKs that are told an upload's id before they send its bytes: until the relay stops, `Kept` finds the
+    picture by it too. It holds a `DoorCall.fresh`, so that nobody else's picture is called so.
     """
 
     picture: Picture | None = None
+    name: str | None = None
 
 
 Wish = Submit | Look | Page | Cancel | Forget | Keep
@@ -242,6 +249,17 @@ class InlineFile:
     index: int
     max_bytes: int
     instead: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAddress:
+    """
+    In a `JsonReply`: stands for an address at this door that needs no key, for SDKs that send an upload without one.
+    It opens that path to that method alone, and ends with the token.
+    """
+
+    path: str
+    method: str = "POST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

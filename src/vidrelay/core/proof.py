@@ -53,6 +53,13 @@ def file_proof(token: str, *, task_id: str, index: int) -> str:
     return _mac(token, "file", f"{index}/", task_id)
 
 
+def door_proof(token: str, *, method: str, path: str) -> str:
+    """
+    What makes one path of a door good without a key, to one method: `path` as it stands in the request's first line.
+    """
+    return _mac(token, "door", f"{method} ", path)
+
+
 def proves(mac: object, expected: str) -> bool:
     """
     Whether `mac`, as it came over the wire, is the expected one; takes the same time wherever they differ.

@@ -61,11 +61,11 @@ def forget(task_id: str) -> Granting:
     return view
 
 
-def keep(picture: Picture | None = None) -> Generator[Wish, Any, Asset]:
+def keep(picture: Picture | None = None, *, name: str | None = None) -> Generator[Wish, Any, Asset]:
     """
     Take in a picture; None: the call's whole body.
     """
-    asset: Asset = yield Keep(picture=picture)
+    asset: Asset = yield Keep(picture=picture, name=name)
     return asset
 
 

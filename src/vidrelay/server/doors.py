@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, assert_never
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -39,6 +39,7 @@ from vidrelay.core.door import (
     Kept,
     Look,
     NewTask,
+    OpenAddress,
     Page,
     Part,
     Picture,
@@ -47,7 +48,7 @@ from vidrelay.core.door import (
     Wish,
 )
 from vidrelay.core.errors import InvalidRequest, ResultGone, UnknownTask, VidrelayError
-from vidrelay.core.proof import file_proof
+from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode
@@ -67,6 +68,8 @@ MAX_BODY_BYTES = 96 * 1024 * 1024
 MAX_WAIT_SECONDS = 60.0
 MAX_PAGE = 500
 MAX_FORM_PARTS = 200
+MAX_NAMES = 10_000
+"""So many names of uploaded pictures are held; then the oldest is forgotten."""
 FORCE = b"x-vidrelay-force"
 
 _JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
@@ -147,6 +150,7 @@ class DoorCalls:
         self._files = FileCalls(relay)
         self._token = token
         self._stopping = stopping
+        self._names: dict[str, str] = {}
         self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
 
     def names(self) -> frozenset[bytes]:
@@ -168,6 +172,7 @@ class DoorCalls:
             base=f"{scope['scheme']}://{call.header(b'host')}/{name}",
             query={key: values[0] for key, values in call.query_values().items()},
             headers=_headers(scope),
+            fresh=secrets.token_hex(16),
         )
         with ExitStack() as stack:
             body = _Body()
@@ -196,7 +201,7 @@ class DoorCalls:
             try:
                 wish = handling.send(sent) if thrown is None else handling.throw(thrown)
             except StopIteration as end:
-                return await self._written(end.value, call)
+                return await self._written(end.value, call, seen)
             sent = thrown = None
             try:
                 sent = await self._grant(wish, hall.way, call, seen, body)
@@ -224,7 +229,9 @@ class DoorCalls:
                 return self._view(await self._relay.forget(wish.task_id), seen)
             case Keep():
                 self._refuse_when_stopping()
-                return await self._keep(wish.picture, body)
+                asset = await self._keep(wish.picture, body)
+                self._call(asset, wish.name)
+                return asset
             case _:
                 assert_never(wish)
 
@@ -287,9 +294,16 @@ class DoorCalls:
             case Part():
                 return await self._relay.add_asset(pieces(body.files[picture.number]))
             case Kept():
-                return await self._relay.asset(picture.asset)
+                return await self._relay.asset(self._names.get(picture.asset, picture.asset))
             case _:
                 assert_never(picture)
+
+    def _call(self, asset: Asset, name: str | None) -> None:
+        if name is None:
+            return
+        self._names[name] = asset.id
+        if len(self._names) > MAX_NAMES:
+            del self._names[next(iter(self._names))]
 
     async def _with_assets(self, value: Any, body: _Body, pictures: dict[str, Asset]) -> Any:
         """
@@ -329,20 +343,27 @@ class DoorCalls:
             for file in task.files
         )
 
-    async def _written(self, reply: JsonReply | FileReply, call: Call) -> ASGIApp:
+    async def _written(self, reply: JsonReply | FileReply, call: Call, seen: DoorCall) -> ASGIApp:
         if isinstance(reply, FileReply):
             return await self._files.answer(call, reply.task_id, reply.index)
-        return _json(replace(reply, value=await self._with_files(reply.value)))
+        return _json(replace(reply, value=await self._filled(reply.value, seen)))
 
-    async def _with_files(self, value: Any) -> Any:
+    async def _filled(self, value: Any, seen: DoorCall) -> Any:
         match value:
             case InlineFile():
                 return await self._data_uri(value)
+            case OpenAddress():
+                return self._open_address(value, seen)
             case dict():
-                return {name: await self._with_files(inner) for name, inner in value.items()}
+                return {name: await self._filled(inner, seen) for name, inner in value.items()}
             case list() | tuple():
-                return [await self._with_files(inner) for inner in value]
+                return [await self._filled(inner, seen) for inner in value]
         return value
+
+    def _open_address(self, wanted: OpenAddress, seen: DoorCall) -> str:
+        address = seen.base + wanted.path
+        path = urlsplit(address).path
+        return f"{address}?proof={door_proof(self._token(), method=wanted.method, path=path)}"
 
     async def _data_uri(self, wanted: InlineFile) -> str:
         try:

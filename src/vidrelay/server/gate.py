@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vidrelay.core.proof import file_proof, proves
+from vidrelay.core.proof import door_proof, file_proof, proves
 from vidrelay.server.dispatch import BY_LOGIN
 from vidrelay.server.errors import FORBIDDEN
 from vidrelay.server.login import Logins, code_of
@@ -21,6 +21,8 @@ from vidrelay.server.login import Logins, code_of
 PROOF_PATH = b"/proof"
 FILE_PATH = re.compile(rb"/file/([A-Za-z0-9._:-]{1,200})/([0-9]{1,3})/([0-9a-f]{64})\.[a-z0-9]{1,5}")
 """An address of one result that a door gave out: good without a key, for the proof in it was made with the token."""
+DOOR_PROOF = b"proof="
+"""How the query of an address begins that a door gave out for a call without a key; the proof is the rest of it."""
 LOGIN_PATH = b"/login"
 PAGE_KEY = b"x-vidrelay-page"
 """The header in which a page sends the key that its login gave it."""
@@ -75,6 +77,8 @@ class Gate:
             return True
         if scope["raw_path"].startswith(b"/file/") and self._brings_file_proof(scope):
             return True
+        if scope["query_string"].startswith(DOOR_PROOF) and self._brings_door_proof(scope):
+            return True
         if with_code or (scope["method"] == "POST" and scope["raw_path"] == LOGIN_PATH):
             return _is_same_origin(seen)
         if _CREDENTIALS.isdisjoint(seen):
@@ -96,6 +100,11 @@ class Gate:
             return False
         expected = file_proof(self._token(), task_id=found[1].decode(), index=int(found[2]))
         return bool(self._token()) and proves(found[3].decode(), expected)
+
+    def _brings_door_proof(self, scope: Scope) -> bool:
+        given = scope["query_string"].removeprefix(DOOR_PROOF).decode("latin-1")
+        path = scope["raw_path"].decode("latin-1")
+        return bool(self._token()) and proves(given, door_proof(self._token(), method=scope["method"], path=path))
 
     def _is_at_home(self, seen: Mapping[bytes, bytes], *, from_anywhere: bool) -> bool:
         origin, site = seen.get(b"origin"), seen.get(b"sec-fetch-site")
