@@ -68,8 +68,9 @@ class DoorCall:
     A call as a door sees it.
 
     `params` are the parts of the path that its route names, `query` and `headers` the first value of each name (header
-    names in lower case), `body` the JSON value, a `FormBody`, or None. `base` is the door's own address, with no slash
-    at its end, such as `http://127.0.0.1:61000/runway`. A body of another type stays unread until `Keep` takes it in.
+    names in lower case), `queries` every value of each; `body` is the JSON value, a `FormBody`, or None. `base` is the
+    door's own address, with no slash at its end, such as `http://127.0.0.1:61000/runway`. A body of another type stays
+    unread until `Keep` takes it in.
     `fresh` is random and this call's own: 32 hexadecimal digits, for an id that is given out.
     """
 
@@ -78,6 +79,7 @@ class DoorCall:
     base: str
     params: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
+    queries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Any = field(default=None, repr=False)
     fresh: str = field(default="", repr=False)

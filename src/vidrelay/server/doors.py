@@ -166,11 +166,13 @@ class DoorCalls:
         name, _, path = scope["raw_path"][1:].decode("latin-1").partition("/")
         hall = self._halls[name.encode("latin-1")]
         call = Call(scope, receive, {})
+        asked = call.query_values()
         seen = DoorCall(
             method=scope["method"],
             path=f"/{path}",
             base=f"{scope['scheme']}://{call.header(b'host')}/{name}",
-            query={key: values[0] for key, values in call.query_values().items()},
+            query={key: values[0] for key, values in asked.items()},
+            queries={key: tuple(values) for key, values in asked.items()},
             headers=_headers(scope),
             fresh=secrets.token_hex(16),
         )

@@ -81,7 +81,7 @@ def call_door(
     body: Any = None,
     *,
     grant: Callable[[Wish], Any] | None = None,
-    query: Mapping[str, str] | None = None,
+    query: Mapping[str, str | Sequence[str]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Called:
     """
@@ -93,7 +93,16 @@ def call_door(
         AssertionError: No route fits.
     """
     wishes: list[Wish] = []
-    given = DoorCall(method=method, path=path, base=BASE, body=body, query=query or {}, headers=headers or {})
+    asked = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in (query or {}).items()}
+    given = DoorCall(
+        method=method,
+        path=path,
+        base=BASE,
+        body=body,
+        query={name: values[0] for name, values in asked.items()},
+        queries=asked,
+        headers=headers or {},
+    )
     for route in door.routes:
         found = compile_path(route.path)[0].match(path)
         if found is None or route.method != method:
