@@ -177,7 +177,8 @@ class FakeRelay:
         task = await self.get(task_id)
         if not task.ended:
             return (await self.cancel(task_id))[0]
-        self.clear(task)
+        for file in task.files:
+            self.file_path(file).unlink(missing_ok=True)
         return task
 
     async def asset(self, asset_id: str) -> Asset:

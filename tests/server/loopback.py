@@ -131,6 +131,7 @@ async def call_app(app, method: str, path: str, body: bytes) -> tuple[int, bytes
     ]
     scope = {
         "type": "http",
+        "scheme": "http",
         "method": method,
         "path": path,
         "raw_path": path.encode(),
