@@ -323,7 +323,7 @@ class Relay:
         moved = None if task.ended else await self._saver.try_save(task, CancelRequested(), patient=False)
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
-        if task.state is State.DOWNLOADING:
+        if moved.ended and task.state in (State.QUEUED, State.DOWNLOADING):
             self._loop.interrupt(task_id)
         self._loop.wake(task_id)
         moved = await self._once(

@@ -77,6 +77,17 @@ class Tools:
         )
         await self._keep(account, pause.scope, pause)
 
+    async def refused(self, task: Task, account: Account, refusal: Refused) -> None:
+        """
+        Let the account rest since the provider would not have the task now; and go no higher for a while where that was
+        since it has room for what else runs of ours, not for this one.
+        """
+        if refusal.reason == BlockReason.WINDOW:
+            others = len(self.roster.holding((task.account, task.window)) - {task.id})
+            account.lower(task.window, others, self.clock.monotonic())
+            self.limits.doubt(account)
+        await self.pause(account, refusal)
+
     async def mend_pauses(self, account: Account) -> None:
         """
         Show and keep the account's rests with the ends that they have by the clock that cannot be set.
