@@ -235,7 +235,7 @@ class Copies:
                 copy = RemoteCopy(account=account.name, asset=asset_id, reference=outcome.reference, made_at=made_at)
                 # Its life may have begun when the call did.
                 self._known[account.name, asset_id] = _Known(copy=copy, age=0.0, seen_at=seen_at)
-                await self._keep(copy)
+                await self._keep(copy, account)
                 return copy
             case Trouble():
                 detail = f"a picture could not be uploaded: {outcome.detail}"
@@ -248,9 +248,9 @@ class Copies:
             case _:
                 return outcome
 
-    async def _keep(self, copy: RemoteCopy) -> None:
+    async def _keep(self, copy: RemoteCopy, account: Account) -> None:
         try:
-            await self._book.keep_copy(copy)
+            await self._book.keep_copy(copy, life=account.plan.adapter.traits.copies or timedelta(0))
         except (DiskFull, StoreError) as problem:
             # It is known in memory, and a later life uploads it again.
             if not problem.retryable:

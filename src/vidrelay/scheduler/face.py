@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from vidrelay.core.ports import Admission, CachedResult, Pause
+from vidrelay.core.ports import Admission, CachedResult, Pause, ToldQuota
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
 
@@ -55,7 +55,8 @@ class WindowStatus:
 class AccountStatus:
     """
     How an account stands; `pause` None: it is at work. `is_default`: requests that name no account go there. `key_from`
-    says where its key was found.
+    says where its key was found. `quota`: what its provider told last of what is left to spend; None where it tells
+    nothing.
     """
 
     name: str
@@ -64,6 +65,7 @@ class AccountStatus:
     pause: Pause | None = None
     is_default: bool = False
     key_from: str | None = None
+    quota: ToldQuota | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

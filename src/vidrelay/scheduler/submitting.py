@@ -161,6 +161,8 @@ class Submitter:
             # The provider gave an id that is another task's: which of the two is meant cannot be known here.
             return await self._lose(task, track, account, refused.message)
         await self._tools.resumed(account, account.created(heard))
+        if not isinstance(event, Failed):
+            self._tools.quotas.spend(account.name)
         if isinstance(event, Accepted):
             return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
         return 0.0

@@ -19,6 +19,7 @@ from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
+from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.track import Track
@@ -52,6 +53,7 @@ class Tools:
     caller: Caller
     copies: Copies
     limits: Limits
+    quotas: Quotas
     accounts: Mapping[str, Account]
 
     def neighbours(self, account: Account) -> list[str]:
