@@ -133,13 +133,22 @@ class World:
         """
         return self.simulate("--port", str(port), "--run-seconds", "0.2")
 
-    def configure(self, simulator: Simulator, *, window: int = 2, relay: str = "", account: str = "") -> None:
+    def configure(
+        self,
+        simulator: Simulator,
+        *,
+        window: int = 2,
+        relay: str = "",
+        account: str = "",
+        provider: str = "openai",
+        api: str = "/v1",
+    ) -> None:
         """
         Write the configuration: one account, `sim`, at that provider, polled quickly.
         """
         self.config.write_text(
             f'[relay]\ndefault_account = "sim"\n{relay}\n[poll]\n{PACE}\n[cache]\nmin_free = "1MB"\n'
-            f'[accounts.sim]\nprovider = "openai"\nbase_url = "http://127.0.0.1:{simulator.port}/v1"\n'
+            f'[accounts.sim]\nprovider = "{provider}"\nbase_url = "http://127.0.0.1:{simulator.port}{api}"\n'
             f"window = {window}\n{account}\n"
         )
         self.config.chmod(0o600)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+from PIL import Image
 
 pytestmark = pytest.mark.process
 
@@ -47,6 +48,27 @@ def test_killed_while_submitting(world, arrived):
     else:
         assert world.task(task["taskId"])["state"] == "uncertain"
     assert simulator.ledger()["creates"]["received"] == 1
+
+
+def test_killed_while_a_picture_is_uploaded(world):
+    """No create was sent, so nothing is uncertain: the next life uploads it again and makes the clip."""
+    simulator = world.simulate("--dialect", "replicate", "--run-seconds", "0.5")
+    key = world.folder / "key"
+    key.write_text("r8_pretend")
+    key.chmod(0o600)
+    world.configure(simulator, provider="replicate", account=f'key_file = "{key}"', api="")
+    picture = world.folder / "boat.png"
+    Image.new("RGB", (64, 64), "navy").save(picture)
+    world.start()
+    simulator.control(faults=["upload-slow=30"])
+    task = world.generate(modelVersion="minimax/video-01", references=[{"path": str(picture)}])
+    world.until_true(lambda: any(call["path"] == "/v1/files" for call in simulator.ledger()["requests"]))
+    assert world.task(task["taskId"])["state"] == "queued"
+    world.kill()
+    world.start()
+    assert world.until(task["taskId"], "done")["attempts"] == 1
+    assert simulator.ledger()["creates"]["received"] == 1
+    assert world.http.get("/stats").json()["uncertain"] == 0
 
 
 def test_killed_while_running(world):

@@ -4,7 +4,7 @@ Luma's Dream Machine, held against its fact sheet and the pretend provider in it
 
 import pytest
 
-from vidrelay.core.adapter import Checked, Refused, Search, Undecided
+from vidrelay.core.adapter import Refused, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
 from vidrelay.core.task import Reference
@@ -111,12 +111,6 @@ def test_errors_without_codes_are_known_by_their_text(status, detail, told):
     seen = converse(it.adapter.submit(it.task()), reply({"detail": detail}, status=status))[1]
     assert isinstance(seen, Refused | Failed), seen
     assert told == ((seen.scope, seen.reason) if isinstance(seen, Refused) else seen.problem.code)
-
-
-async def test_the_check_tells_the_money_that_is_left():
-    """Credits are US cents."""
-    it = TestLuma.sheet.rehearse()
-    assert await it.run(it.adapter.check()) == Checked(detail="12.34 USD left")
 
 
 async def test_nothing_is_ever_deleted():

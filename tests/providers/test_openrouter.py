@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from vidrelay.core.adapter import Checked, Refused, Unknown
+from vidrelay.core.adapter import Refused, Unknown
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.json_api import AdapterSettings
@@ -140,12 +140,6 @@ async def test_frames_and_references_each_have_their_field():
     }
     await it.submitted(task)
     assert next(iter(it.engine.jobs.values())).pictures == 4
-
-
-async def test_the_check_tells_what_the_key_may_spend():
-    """Its own limit, in USD."""
-    it = TestOpenRouter.sheet.rehearse()
-    assert await it.run(it.adapter.check()) == Checked(detail="12.50 USD left of the key's limit")
 
 
 @pytest.mark.parametrize("code", [400, 402, 429])

@@ -120,6 +120,15 @@ async def test_a_task_whose_turn_is_now_waits_for_nothing(bench):
         assert bench.relay.standing(admission.task).blocked is None
 
 
+async def test_a_task_that_has_got_its_place_meanwhile_is_not_said_to_wait_for_one(bench):
+    """The answer to a submit is made of the task as it was accepted, and the loop may have been quicker."""
+    bench.window = 1
+    async with bench.running():
+        task = await bench.submit("first")
+        assert (await bench.relay.get(task.id)).state is State.RUNNING
+        assert bench.relay.standing(task).blocked is None
+
+
 async def test_a_refusal_for_too_many_lowers_the_window_and_keeps_the_task(bench):
     """Somebody else uses the account: the task waits, and goes when there is room."""
     bench.provider.limit = 1

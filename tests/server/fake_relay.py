@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from vidrelay.core.adapter import Prepared, Scope
+from vidrelay.core.adapter import Prepared, Quota, Scope
 from vidrelay.core.errors import (
     IdempotencyConflict,
     ResultGone,
@@ -33,7 +33,7 @@ from vidrelay.core.lifecycle import (
     Started,
     advance,
 )
-from vidrelay.core.ports import Admission, CachedResult, How, Pause
+from vidrelay.core.ports import Admission, CachedResult, How, Pause, ToldQuota
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,
@@ -260,7 +260,13 @@ class FakeRelay:
         windows = (WindowStatus(name="*", limit=2, source="configured", running=1, queued=3),)
         return [
             AccountStatus(
-                name="main", provider="openai", windows=windows, pause=pause, is_default=True, key_from="the file key"
+                name="main",
+                provider="openai",
+                windows=windows,
+                pause=pause,
+                is_default=True,
+                key_from="the file key",
+                quota=ToldQuota(account="main", quota=Quota(left=7.5, unit="USD"), told_at=NOW),
             )
         ]
 

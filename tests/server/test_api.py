@@ -405,7 +405,10 @@ async def test_accounts_tell_their_windows_and_why_they_rest(served):
     account = (await served.client.get("/accounts")).json()["accounts"][0]
     assert account["windows"] == [{"name": "*", "limit": 2, "source": "configured", "running": 1, "queued": 3}]
     assert (account["paused"], account["scope"], account["why"]) == (True, "creates", "balance")
-    assert (account["until"], account["quota"]) == ("2026-11-30T12:00:00.123Z", None)
+    assert account["until"] == "2026-11-30T12:00:00.123Z"
+    told_at = account["quota"].pop("toldAt")
+    assert told_at == "2026-11-30T12:00:00.123Z"
+    assert account["quota"] == {"left": 7.5, "unit": "USD", "resetsAt": None}
 
 
 async def test_an_account_tells_where_its_key_was_found(served):

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from vidrelay.core.adapter import Scope
+from vidrelay.core.adapter import Quota, Scope
 from vidrelay.core.errors import DuplicateRemote, IdempotencyConflict, StaleTask, UnknownAsset, UnknownTask
 from vidrelay.core.lifecycle import (
     Abandoned,
@@ -26,7 +26,7 @@ from vidrelay.core.lifecycle import (
     StillRunning,
     advance,
 )
-from vidrelay.core.ports import How, Pause, RemoteCopy, ToldLimits
+from vidrelay.core.ports import How, Pause, RemoteCopy, ToldLimits, ToldQuota
 from vidrelay.core.task import (
     ENDED,
     LIVE,
@@ -723,15 +723,40 @@ async def test_a_copy_at_a_provider_is_kept_replaced_and_dropped(store):
     first = RemoteCopy(account="a", asset="sha256:1", reference="ssupload:?id=1", made_at=START)
     second = replace(first, reference="ssupload:?id=2", made_at=START + MINUTE)
     others = replace(first, account="b")
-    await store.keep_copy(first)
-    await store.keep_copy(others)
-    await store.keep_copy(second)
+    for copy in (first, others, second):
+        await store.keep_copy(copy, life=timedelta(days=1))
     await store.drop_copy(first)
     assert await store.copy("a", "sha256:1") == second
     await store.drop_copy(second)
     assert await store.copy("a", "sha256:1") is None
     assert await store.copy("b", "sha256:1") == others
     assert await store.copy("b", "sha256:2") is None
+
+
+async def test_copies_that_a_provider_keeps_no_more_are_forgotten_when_a_new_one_is_kept(store):
+    """Those of the same account alone: another's may live longer."""
+    old = RemoteCopy(account="a", asset="sha256:1", reference="old", made_at=START)
+    others = RemoteCopy(account="b", asset="sha256:1", reference="others", made_at=START)
+    young = RemoteCopy(account="a", asset="sha256:2", reference="young", made_at=START + MINUTE)
+    new = RemoteCopy(account="a", asset="sha256:3", reference="new", made_at=START + 2 * MINUTE)
+    for copy in (old, others, young, new):
+        await store.keep_copy(copy, life=MINUTE)
+    assert await store.copy("a", "sha256:1") is None
+    assert await store.copy("b", "sha256:1") == others
+    assert await store.copy("a", "sha256:2") == young
+    assert await store.copy("a", "sha256:3") == new
+
+
+async def test_what_providers_told_last_of_what_is_left_is_kept(store):
+    """One word for each account, the newest, with when it was said."""
+    old = ToldQuota(account="b", quota=Quota(left=7, unit="credits"), told_at=START)
+    new = ToldQuota(
+        account="b", quota=Quota(left=6.5, unit="credits", resets_at=START + MINUTE), told_at=START + MINUTE
+    )
+    other = ToldQuota(account="a", quota=Quota(left=-1.25, unit="USD"), told_at=START)
+    for told in (old, new, other):
+        await store.keep_quota(told)
+    assert await store.quotas() == [other, new]
 
 
 async def test_the_limits_that_providers_told_last_are_kept(store):

@@ -117,11 +117,12 @@ async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
                     f"{window.get('running', 0)} of {window.get('limit', '?')}",
                     str(window.get("source", "")),
                     str(window.get("queued", 0)),
+                    _left(account) if number == 0 else "",
                     _pause(account) if number == 0 else "",
                     shown(str(account.get("keyFrom") or "none")) if number == 0 else "",
                 )
             )
-    table(("account", "provider", "window", "taken", "limit from", "in line", "pause", "key from"), rows)
+    table(("account", "provider", "window", "taken", "limit from", "in line", "left", "pause", "key from"), rows)
     return Exit.DONE
 
 
@@ -145,6 +146,14 @@ async def _checks(where: Where, resume: str | None, as_json: bool) -> Exit:
 
 def _name(account: Mapping[str, Any]) -> str:
     return str(account.get("name", "")) + (" (default)" if account.get("isDefault") else "")
+
+
+def _left(account: Mapping[str, Any]) -> str:
+    quota = account.get("quota")
+    if not quota:
+        return "not told"
+    left = f"{quota['left']:,.2f}".removesuffix(".00") + " " + shown(str(quota.get("unit", "")))
+    return left + (f", full again {quota['resetsAt']}" if quota.get("resetsAt") else "")
 
 
 def _pause(account: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ class Traits:
 
     `copies` is how long the provider keeps a picture that was uploaded to it, and None where pictures go along with the
     create call; `lists` says that one call tells how all running tasks are doing (`poll_many`); `can_check` that the
-    key can be tried without paying (`check`).
+    key can be tried without paying (`check`), and `tells_quota` that this tells what is left to spend as well.
 
     `poll_floor` is the least time between two polls of a job in seconds, `poll_spacing` that between any two status
     requests (polls, lists) of the account, both 0 for a server on one's own machine; `longest_run` is the longest a job
@@ -91,6 +91,7 @@ class Traits:
     copies: timedelta | None = None
     lists: bool = False
     can_check: bool = False
+    tells_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +180,28 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """
+    What an account may still spend at its provider, as that tells it.
+
+    `left` counts `unit`: money by its currency code (`USD`), else the provider's own word (`credits`, `units`).
+    `resets_at` is when it is full again; None where the provider does not say, or that never comes by itself.
+    """
+
+    left: float
+    unit: str
+    resets_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """
-    The provider took the key; `detail` is what it told of the account, in a few words (a balance, say).
+    The provider took the key; `detail` is what it told of the account, in a few words (a balance, say), and `quota`
+    what is left to spend, where it tells that.
     """
 
     detail: str = ""
+    quota: Quota | None = None
 
 
 SubmitOutcome = Accepted | Answered | Failed | Refused | Unknown

@@ -16,6 +16,13 @@ LOOKUP_SECONDS = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Supply:
+    """
+    Upload the pictures that its create call will name: it is soon to have a place.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Submit:
     """
     Send the create call: the place was taken by this process and nothing has been sent for it.
@@ -85,7 +92,7 @@ class Rest:
     """
 
 
-Command = Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Outlive | Rest
+Command = Supply | Submit | Settle | Find | Poll | Fetch | Download | Renew | CancelRemote | Outlive | Rest
 
 
 def decide(
@@ -99,6 +106,8 @@ def decide(
     can tell.
     """
     match task.state:
+        case State.QUEUED if traits.copies is not None:
+            return Supply()
         case State.SUBMITTING:
             return Submit() if fresh_place else Settle()
         case State.UNCERTAIN:

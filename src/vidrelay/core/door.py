@@ -21,9 +21,12 @@ from vidrelay.core.task import CancelOutcome, Problem, RemoteState, Standing, St
 class Inlined:
     """
     A picture that stands in a body as base64, bare or as a data URI: in a task's parameters, where the picture goes.
+
+    `beside` is what the adapter keeps with its pictures, such as the model that an upload is for.
     """
 
     text: str = field(repr=False)
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Part:
     filename: str
     media_type: str
     size_bytes: int
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,7 @@ class Kept:
     """
 
     asset: str
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 Picture = Inlined | Part | Kept
@@ -244,13 +249,15 @@ UNSETTLED = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineFile:
     """
-    In a `JsonReply`: stands for a result's file as a data URI; where it has more than `max_bytes`, for `instead`.
+    In a `JsonReply`: stands for a result's file as a data URI, or as base64 alone where it is `bare`; where the file
+    has more than `max_bytes`, for `instead`.
     """
 
     task_id: str
     index: int
     max_bytes: int
-    instead: str
+    instead: str | None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

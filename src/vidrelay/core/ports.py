@@ -8,12 +8,12 @@ own, `adapter.py`.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from vidrelay.core.adapter import PictureRule, Scope
+from vidrelay.core.adapter import PictureRule, Quota, Scope
 from vidrelay.core.lifecycle import Event
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import Asset, BlockReason, FileRef, State, Task
@@ -196,6 +196,17 @@ class ToldLimits:
     told_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldQuota:
+    """
+    What a provider says that an account may still spend, and when it said so.
+    """
+
+    account: str
+    quota: Quota
+    told_at: datetime
+
+
 class Store(Protocol):
     """
     Persistence of tasks (port Store). Whatever returns has been committed with full durability.
@@ -339,7 +350,7 @@ class AssetBook(Protocol):
 class AccountBook(AssetBook, Protocol):
     """
     Persistence of what is known of accounts: their pauses, what their providers hold of our pictures, and what limits
-    they tell; beside that of reference images (port AccountBook).
+    and balances they tell; beside that of reference images (port AccountBook).
     """
 
     async def set_pause(self, account: str, scope: Scope, pause: Pause | None) -> None:
@@ -354,9 +365,10 @@ class AccountBook(AssetBook, Protocol):
         """
         ...
 
-    async def keep_copy(self, copy: RemoteCopy) -> None:
+    async def keep_copy(self, copy: RemoteCopy, *, life: timedelta) -> None:
         """
-        Keep what stands for a picture at an account's provider, instead of what stood for it before.
+        Keep what stands for a picture at an account's provider, instead of what stood for it before; and forget what
+        was made there so long before it that the provider does not keep it any more.
         """
         ...
 
@@ -381,6 +393,18 @@ class AccountBook(AssetBook, Protocol):
     async def limits(self) -> list[ToldLimits]:
         """
         The last limits that each account's provider told.
+        """
+        ...
+
+    async def keep_quota(self, told: ToldQuota) -> None:
+        """
+        Keep what an account's provider tells of what is left to spend, instead of what it told before.
+        """
+        ...
+
+    async def quotas(self) -> list[ToldQuota]:
+        """
+        What each account's provider told last of what is left to spend.
         """
         ...
 

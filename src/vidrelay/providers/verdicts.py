@@ -4,15 +4,18 @@ answered so.
 """
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vidrelay.core.adapter import (
     CancelResult,
+    Checked,
     FindOutcome,
     NotThere,
     PollOutcome,
+    Quota,
     Refused,
     Scope,
     SubmitOutcome,
@@ -25,6 +28,8 @@ from vidrelay.core.task import BlockReason, CancelOutcome, Problem, RemoteFile, 
 from vidrelay.providers.replies import told, wait_of
 
 logger = logging.getLogger(__name__)
+
+CURRENCY = re.compile("[A-Z]{3}")
 
 
 class Meaning(StrEnum):
@@ -194,6 +199,17 @@ def of_refused_cancel(seen: PollOutcome) -> CancelResult:
     if isinstance(seen, Refused | Trouble):
         return seen
     return Cancelled(outcome=CancelOutcome.UNSUPPORTED) if isinstance(seen, StillRunning) else CancelTooLate()
+
+
+def left_of(left: float | None, unit: str, *, note: str = "") -> Checked:
+    """
+    The key is taken, and so much is left to spend, where the provider said how much. `unit` is a currency's code, or
+    the provider's own word; `note` goes on after it.
+    """
+    if left is None:
+        return Checked()
+    amount = f"{left:.2f}" if CURRENCY.fullmatch(unit) else f"{left:g}"
+    return Checked(detail=f"{amount} {unit} left{note}", quota=Quota(left=left, unit=unit))
 
 
 def ready(*urls: str | None, times: RemoteTimes | None = None) -> Ready | Trouble:

@@ -1,6 +1,9 @@
 """
 Pictures that are uploaded to a provider before a create call names them: once for each picture and account.
 
+They are uploaded while their task is still in line and soon to have a place (`supply`), so that a relay that is killed
+over it leaves nothing uncertain; the create names what is there by then (`ready`).
+
 How old a copy is, both clocks tell: the monotonic one what has passed since this life of the relay knew of it, the wall
 clock what it slept through, and what passed before. The older age counts; an age below zero, before this life, is not
 known at all. So a clock that was set costs an upload at the most, or a create that is refused, which costs nothing.
@@ -66,6 +69,17 @@ class Ready:
     reused: tuple[RemoteCopy, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplied:
+    """
+    Every picture of a task is at its provider. `new` are the references of those that were uploaded for it just now;
+    `uploaded`: one of them by this very call, and not by another task's.
+    """
+
+    new: frozenset[str]
+    uploaded: bool
+
+
 class Copies:
     """
     What stands for pictures at providers.
@@ -79,23 +93,45 @@ class Copies:
         self._uploads: dict[tuple[str, str], _Upload] = {}
         self._dropped: set[tuple[str, str]] = set()
 
-    async def ready(self, task: Task, account: Account) -> Ready | Failed | Refused:
+    async def supply(self, task: Task, account: Account) -> Supplied | Failed | Refused:
         """
-        The task with what stands for each of its pictures at the provider, uploaded where it must be; or why that
-        cannot be had now. Nothing that costs is sent, and the task itself stays as it is.
+        Upload what of the task's pictures is not at the provider yet; or say why that cannot be had now. Nothing that
+        costs is sent.
         """
-        pictures = {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
+        new, uploaded = set(), False
+        for asset_id, picture in _to_upload(task, account).items():
+            if await self._kept(account, asset_id) is not None:
+                continue
+            joins = (account.name, asset_id) in self._uploads
+            outcome = await self._uploaded(account, asset_id, picture)
+            if not isinstance(outcome, RemoteCopy):
+                return outcome
+            new.add(outcome.reference)
+            uploaded = uploaded or not joins
+        return Supplied(new=frozenset(new), uploaded=uploaded)
+
+    async def at_hand(self, task: Task, account: Account) -> bool:
+        """
+        Whether every picture of the task is at the provider, and may be named.
+        """
+        for asset_id in _to_upload(task, account):
+            if await self._kept(account, asset_id) is None:
+                return False
+        return True
+
+    async def ready(self, task: Task, account: Account, *, new: frozenset[str]) -> Ready | None:
+        """
+        The task with what stands for each of its pictures at the provider; None where one is not there, or not any
+        more. `new` are the references that were uploaded for this task: no refused create is put down to them. The task
+        itself stays as it is.
+        """
         copies, reused = {}, []
-        for asset_id, picture in pictures.items():
+        for asset_id in _to_upload(task, account):
             known = await self._kept(account, asset_id)
             if known is None:
-                outcome = await self._uploaded(account, asset_id, picture)
-                if not isinstance(outcome, RemoteCopy):
-                    return outcome
-                copies[asset_id] = outcome
-                continue
+                return None
             copies[asset_id] = known.copy
-            if known.cleared_until <= self._clock.monotonic():
+            if known.copy.reference not in new and known.cleared_until <= self._clock.monotonic():
                 reused.append(known.copy)
         return Ready(task=_with(task, copies), copies=tuple(copies.values()), reused=tuple(reused))
 
@@ -103,8 +139,7 @@ class Copies:
         """
         The task with what is known to stand for its pictures, which is what its create call named; nothing is uploaded.
         """
-        pictures = {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
-        known = {asset_id: await self._kept(account, asset_id) for asset_id in pictures}
+        known = {asset_id: await self._kept(account, asset_id) for asset_id in _to_upload(task, account)}
         return _with(task, {asset_id: one.copy for asset_id, one in known.items() if one is not None})
 
     def clear(self, copies: tuple[RemoteCopy, ...]) -> None:
@@ -200,7 +235,7 @@ class Copies:
                 copy = RemoteCopy(account=account.name, asset=asset_id, reference=outcome.reference, made_at=made_at)
                 # Its life may have begun when the call did.
                 self._known[account.name, asset_id] = _Known(copy=copy, age=0.0, seen_at=seen_at)
-                await self._keep(copy)
+                await self._keep(copy, account)
                 return copy
             case Trouble():
                 detail = f"a picture could not be uploaded: {outcome.detail}"
@@ -213,9 +248,9 @@ class Copies:
             case _:
                 return outcome
 
-    async def _keep(self, copy: RemoteCopy) -> None:
+    async def _keep(self, copy: RemoteCopy, account: Account) -> None:
         try:
-            await self._book.keep_copy(copy)
+            await self._book.keep_copy(copy, life=account.plan.adapter.traits.copies or timedelta(0))
         except (DiskFull, StoreError) as problem:
             # It is known in memory, and a later life uploads it again.
             if not problem.retryable:
@@ -226,6 +261,13 @@ class Copies:
 def _usable_seconds(account: Account) -> float:
     life = account.plan.adapter.traits.copies or timedelta(0)
     return life.total_seconds() * (1 - MARGIN)
+
+
+def _to_upload(task: Task, account: Account) -> dict[str, Mapping[str, str]]:
+    """
+    The pictures of the task that its provider wants uploaded before a create names them.
+    """
+    return {} if account.plan.adapter.traits.copies is None else _pictures(task.parameters)
 
 
 def _pictures(parameters: Any) -> dict[str, Mapping[str, str]]:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.door import Door
-from vidrelay.core.ports import Admission, CachedResult, Pause
+from vidrelay.core.ports import Admission, CachedResult, Pause, ToldQuota
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
 
@@ -67,7 +67,8 @@ class WindowStatus:
 class AccountStatus:
     """
     How an account stands; `pause` None: it is at work. `is_default`: requests that name no account go there. `key_from`
-    says where its key was found.
+    says where its key was found. `quota`: what its provider told last of what is left to spend; None where it tells
+    nothing.
     """
 
     name: str
@@ -76,6 +77,7 @@ class AccountStatus:
     pause: Pause | None = None
     is_default: bool = False
     key_from: str | None = None
+    quota: ToldQuota | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

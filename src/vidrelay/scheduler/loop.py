@@ -42,6 +42,9 @@ set, it is answered as ever."""
 
 TROUBLE_SECONDS = 1.0
 TOLD_IN_LINE = 50
+SUPPLIED_AHEAD = 4
+"""So many of the first in line of a window have their pictures uploaded at once."""
+
 TURN_SECONDS = 1.0
 LEAST_WAIT_SECONDS = 0.001
 FOREVER = float("inf")
@@ -78,6 +81,7 @@ class Loop:
         self._steps: dict[str, asyncio.Task[float | None]] = {}
         self._late: dict[str, tuple[asyncio.Task[float | None], float]] = {}
         self._frees_at: dict[WindowKey, datetime | None] = {}
+        self._unsupplied: dict[str, Track] = {}
 
     def wake(self, task_id: str | None = None) -> None:
         """
@@ -91,9 +95,10 @@ class Loop:
 
     def note(self, task: Task) -> None:
         """
-        Look again now that this was committed, unless the task only joins a line whose head waits already.
+        Look again now that this was committed, unless the task only joins a line whose first wait already.
         """
-        if task.state is not State.QUEUED or self._roster.line.waiting(window_key(task)) == 1:
+        first = SUPPLIED_AHEAD if self._uploads(task.account) else 1
+        if task.state is not State.QUEUED or self._roster.line.waiting(window_key(task)) <= first:
             self._wake.set()
 
     async def run(self) -> None:
@@ -180,6 +185,7 @@ class Loop:
             return None
 
     async def _fill_windows(self, as_of: datetime) -> None:
+        self._unsupplied.clear()
         for key in self._roster.line.windows():
             account = self._accounts.get(key[0])
             if account is not None:
@@ -190,6 +196,8 @@ class Loop:
         Give places to the first in line while there is room, the account does not rest, and the disk has space.
         """
         self._frees_at.pop(key, None)
+        if self._uploads(account.name):
+            await self._look_for_unsupplied(key, account, as_of)
         taken = await self._take_places(key, account, as_of)
         if taken:
             # Everybody behind has moved up; those far back are not told of each step.
@@ -206,6 +214,9 @@ class Loop:
                 return taken
             if not self._tools.policy.cache.may_begin(self._files.free_bytes()):
                 self._tools.rest_for_disk(account)
+                return taken
+            if self._uploads(account.name) and not await self._is_supplied(self._roster.line.first(key, 1), account):
+                # Nobody behind it goes first: their pictures are uploaded meanwhile.
                 return taken
             try:
                 task = await self._store.take_place(
@@ -225,9 +236,43 @@ class Loop:
             track = self._roster.track(task.id)
             if track is not None:
                 track.fresh_place, track.placed_at, track.due = True, monotonic, 0.0
+                track.again = track.busy
             account.probe(monotonic)
             taken += 1
         return taken
+
+    def _uploads(self, name: str) -> bool:
+        """
+        Whether the account's provider wants pictures before a create call names them.
+        """
+        account = self._accounts.get(name)
+        return account is not None and account.plan.adapter.traits.copies is not None
+
+    async def _look_for_unsupplied(self, key: WindowKey, account: Account, as_of: datetime) -> None:
+        """
+        Find those of the first in line that may soon have a place, and whose pictures have to be uploaded before that:
+        as many as there is room for, and the first also while something runs in the window, which may end any moment.
+        """
+        monotonic = self._clock.monotonic()
+        if self._stopping or account.rest(creates=True, monotonic=monotonic) > 0:
+            return
+        taken = self._taken(key, account, as_of) + len(self._roster.held(key, as_of))
+        room = account.limit(key[1], monotonic).places - taken
+        soon = max(room, 1 if self._roster.holding(key) else 0)
+        for task_id in self._roster.line.first(key, min(soon, SUPPLIED_AHEAD)):
+            track = self._roster.track(task_id)
+            if track is not None and track.supply_from <= monotonic and not await self._is_supplied([task_id], account):
+                self._unsupplied[task_id] = track
+
+    async def _is_supplied(self, task_ids: list[str], account: Account) -> bool:
+        """
+        Whether what the create calls of these tasks will name is at the provider.
+        """
+        for task_id in task_ids:
+            task, track = self._roster.get_live(task_id), self._roster.track(task_id)
+            if task is None or track is None or track.busy or not await self._tools.copies.at_hand(task, account):
+                return False
+        return True
 
     def _has_room(self, key: WindowKey, account: Account, as_of: datetime) -> bool:
         """
@@ -268,7 +313,14 @@ class Loop:
     def _due(self) -> list[tuple[str, Track]]:
         now, room = self._clock.monotonic(), MAX_STEPS - len(self._steps)
         due = [(task_id, track) for task_id, track in self._roster.active() if not track.busy and track.due <= now]
-        return sorted(due, key=lambda entry: entry[1].due)[: max(0, room)]
+        due.sort(key=lambda entry: entry[1].due)
+        if not self._stopping:
+            due += [
+                (task_id, track)
+                for task_id, track in self._unsupplied.items()
+                if not track.busy and self._roster.line.ahead(task_id) is not None
+            ]
+        return due[: max(0, room)]
 
     async def _guarded(self, task_id: str) -> float | None:
         """
@@ -324,6 +376,9 @@ class Loop:
             if account is not None:
                 rest = max(account.rest(creates=True, monotonic=now), self._turn_in(account, now))
                 waits += [rest] if rest > 0 else []
+                if self._uploads(account.name):
+                    tracks = [self._roster.track(task_id) for task_id in self._roster.line.first(key, SUPPLIED_AHEAD)]
+                    waits += [track.supply_from - now for track in tracks if track and track.supply_from > now]
             frees_at = self._frees_at.get(key)
             if frees_at is not None:
                 waits.append((frees_at - self._clock.now()).total_seconds() + 0.01)

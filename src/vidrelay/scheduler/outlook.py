@@ -78,7 +78,9 @@ class Outlook:
         key, now = (task.account, task.window), self._clock.now()
         running, held = self._roster.holding(key), self._roster.held(key, now)
         places = account.limit(task.window, self._clock.monotonic()).places
-        if self._roster.line.ahead(task.id) == 0 and len(running) + len(held) < places:
+        ahead = self._roster.line.ahead(task.id)
+        if ahead is None or (ahead == 0 and len(running) + len(held) < places):
+            # It may have left the line since it was read.
             return None
         until = min((other.place_until for other in held if other.place_until is not None), default=None)
         return Blocked(reason=BlockReason.WINDOW, until=None if running else until)

@@ -37,7 +37,7 @@ from vidrelay.core.task import (
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter, Sender
 from vidrelay.scheduler.cache import Cache
-from vidrelay.scheduler.checking import check
+from vidrelay.scheduler.checking import check, keep_quotas_fresh
 from vidrelay.scheduler.converse import Caller, Sending
 from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats, WindowStatus
@@ -47,6 +47,7 @@ from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
+from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.tools import Tools
@@ -110,6 +111,7 @@ class Relay:
             caller=caller,
             copies=Copies(book, clock, caller),
             limits=Limits(book, clock, chance, caller, self._accounts),
+            quotas=Quotas(book, clock, self._accounts),
             accounts=self._accounts,
         )
         self._loop = Loop(
@@ -141,6 +143,7 @@ class Relay:
             if name in self._accounts:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         await self._tools.limits.load()
+        await self._tools.quotas.load()
         models = set()
         for task in await self._store.outlived():
             self._load(task)
@@ -170,8 +173,10 @@ class Relay:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._sweep())
                 limits = group.create_task(self._tools.limits.keep_fresh(self._loop.wake))
+                quotas = group.create_task(keep_quotas_fresh(self._tools))
                 await self._loop.run()
                 limits.cancel()
+                quotas.cancel()
         finally:
             self._stopped.set()
         if self._loop.unusable is not None:
@@ -376,7 +381,7 @@ class Relay:
         moved = None if task.ended else await self._saver.try_save(task, CancelRequested(), patient=False)
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
-        if task.state is State.DOWNLOADING:
+        if moved.ended and task.state in (State.QUEUED, State.DOWNLOADING):
             self._loop.interrupt(task_id)
         self._loop.wake(task_id)
         moved = await self._once(
@@ -576,6 +581,7 @@ class Relay:
             pause=account.pause(now=self._clock.now(), monotonic=self._clock.monotonic()),
             is_default=account.name == self._policy.default_account,
             key_from=account.plan.key_from,
+            quota=self._tools.quotas.told(account.name),
         )
 
     async def stats(self) -> Stats:

@@ -19,6 +19,7 @@ from vidrelay.core.decide import (
     Rest,
     Settle,
     Submit,
+    Supply,
     decide,
 )
 from vidrelay.core.lifecycle import Ready
@@ -26,6 +27,7 @@ from vidrelay.core.task import Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.fetching import Fetcher
 from vidrelay.scheduler.submitting import Submitter
+from vidrelay.scheduler.supplying import Supplier
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 from vidrelay.scheduler.watching import Watcher
@@ -40,6 +42,7 @@ class Stepper:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
+        self._supplier = Supplier(tools)
         self._submitter = Submitter(tools)
         self._watcher = Watcher(tools)
         self._fetcher = Fetcher(tools)
@@ -58,6 +61,8 @@ class Stepper:
         )
         logger.debug("step.started task=%s state=%s command=%s", task.id, task.state, type(command).__name__)
         match command:
+            case Supply():
+                return await self._supplier.supply(task, track, account)
             case Submit():
                 return await self._submitter.submit(task, track, account)
             case Settle():

@@ -15,7 +15,6 @@ from vidrelay.core.lifecycle import Absent, Accepted, Answered, Deferred, Failed
 from vidrelay.core.task import BlockReason, Problem, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS, Sending
-from vidrelay.scheduler.copies import Ready
 from vidrelay.scheduler.tools import Delay, Tools
 from vidrelay.scheduler.track import Track
 
@@ -51,7 +50,7 @@ class Submitter:
         sending, heard = Sending(), account.heard()
         account.probe(self._tools.clock.monotonic())
         try:
-            outcome = await self._create(task, account, sending)
+            outcome = await self._create(task, track, account, sending)
         except TransportError as trouble:
             if not (sending.create_begun and trouble.maybe_sent) and self._held(account, creates=True) > 0:
                 return await _unbroken(self._hold_back(task))
@@ -70,47 +69,34 @@ class Submitter:
                 outcome = self._not_sent("the create call could not be built")
         return await _unbroken(self._submitted(task, track, account, outcome, heard))
 
-    async def _create(self, task: Task, account: Account, sending: Sending) -> SubmitOutcome | Deferred:
+    async def _create(self, task: Task, track: Track, account: Account, sending: Sending) -> SubmitOutcome | Deferred:
         """
-        Upload what must be, and send the create call.
+        Send the create call, naming what was uploaded for it.
 
-        One that is refused for good may name a copy that the provider has lost. A refused create costs nothing, so it
-        is sent again, once, with new copies.
+        One that is refused for good may name a copy that the provider has lost. A refused create costs nothing, so the
+        task goes back in line, once, for new copies.
         """
-        ready = await self._ready(task, account)
-        if not isinstance(ready, Ready):
-            return ready
-        outcome = await self._sent(ready, account, sending)
-        if not (ready.reused and _is_refused(outcome)):
-            return outcome
-        logger.info("submit.copies_refused task=%s copies=%d", task.id, len(ready.reused))
-        sending.create_begun = False
-        await self._tools.copies.drop(ready.reused)
-        ready = await self._ready(task, account)
-        if not isinstance(ready, Ready):
-            return ready
-        self._tools.store.count(createAttempts=1, retries=1)
-        return await self._sent(ready, account, sending)
-
-    async def _ready(self, task: Task, account: Account) -> Ready | Failed | Refused | Deferred:
-        """
-        The task with its copies; Deferred where its turn has passed meanwhile.
-        """
-        ready = await self._tools.copies.ready(task, account)
-        if isinstance(ready, Refused) and self._held(account, creates=True) > 0:
-            # Why it rests is known already, and one trouble must not count as many.
-            return Deferred(detail=ready.detail)
-        now = self._tools.roster.get_live(task.id)
-        if isinstance(ready, Ready) and now is not None and now.cancel_wanted:
+        now = self._tools.clock.monotonic()
+        new = track.new_copies if now < track.new_until else frozenset()
+        renewed, track.renewed = track.renewed, False
+        ready = await self._tools.copies.ready(task, account, new=new)
+        if ready is None:
+            return Deferred(detail="a picture of it is not at the provider any more")
+        live = self._tools.roster.get_live(task.id)
+        if live is not None and live.cancel_wanted:
             return Deferred(detail="it was cancelled before the create call was sent")
-        return ready
-
-    async def _sent(self, ready: Ready, account: Account, sending: Sending) -> SubmitOutcome:
         outcome = await self._tools.caller.converse(
             account, account.plan.adapter.submit(ready.task), creates=True, sending=sending
         )
-        if _is_refused(outcome) and not ready.reused:
+        if not _is_refused(outcome):
+            return outcome
+        if not ready.reused:
             self._tools.copies.clear(ready.copies)
+        elif not renewed:
+            logger.info("submit.copies_refused task=%s copies=%d", task.id, len(ready.reused))
+            track.renewed = True
+            await self._tools.copies.drop(ready.reused)
+            return Deferred(detail="the provider may have lost a picture of it")
         return outcome
 
     def _held(self, account: Account, *, creates: bool) -> float:
@@ -151,10 +137,8 @@ class Submitter:
                 assert_never(outcome)
 
     async def _back_in_line(self, task: Task, account: Account, refusal: Refused) -> Delay:
-        if refusal.reason == BlockReason.WINDOW:
-            self._lower(task, account)
         # The pause stands before the task is back in line, or it would be taken again at once.
-        await self._tools.pause(account, refusal)
+        await self._tools.refused(task, account, refusal)
         await self._tools.saver.try_save(task, Deferred(detail=refusal.detail))
         return None
 
@@ -177,17 +161,11 @@ class Submitter:
             # The provider gave an id that is another task's: which of the two is meant cannot be known here.
             return await self._lose(task, track, account, refused.message)
         await self._tools.resumed(account, account.created(heard))
+        if not isinstance(event, Failed):
+            self._tools.quotas.spend(account.name)
         if isinstance(event, Accepted):
             return 0.0 if saved is not None and saved.cancel_wanted else self._tools.next_poll(task, track, account)
         return 0.0
-
-    def _lower(self, task: Task, account: Account) -> None:
-        """
-        The provider has room for what else runs of ours, not for this one.
-        """
-        others = len(self._tools.roster.holding((task.account, task.window)) - {task.id})
-        account.lower(task.window, others, self._tools.clock.monotonic())
-        self._tools.limits.doubt(account)
 
     async def _lose(self, task: Task, track: Track, account: Account, detail: str) -> Delay:
         traits = account.plan.adapter.traits

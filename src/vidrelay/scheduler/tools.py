@@ -19,6 +19,7 @@ from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
+from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.track import Track
@@ -52,6 +53,7 @@ class Tools:
     caller: Caller
     copies: Copies
     limits: Limits
+    quotas: Quotas
     accounts: Mapping[str, Account]
 
     def neighbours(self, account: Account) -> list[str]:
@@ -76,6 +78,17 @@ class Tools:
             pause.until,
         )
         await self._keep(account, pause.scope, pause)
+
+    async def refused(self, task: Task, account: Account, refusal: Refused) -> None:
+        """
+        Let the account rest since the provider would not have the task now; and go no higher for a while where that was
+        since it has room for what else runs of ours, not for this one.
+        """
+        if refusal.reason == BlockReason.WINDOW:
+            others = len(self.roster.holding((task.account, task.window)) - {task.id})
+            account.lower(task.window, others, self.clock.monotonic())
+            self.limits.doubt(account)
+        await self.pause(account, refusal)
 
     async def mend_pauses(self, account: Account) -> None:
         """

@@ -30,22 +30,29 @@ class Track:
     """
     One live task's volatile side; instants are monotonic seconds.
 
-    `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been sent. `since`: when the
-    provider accepted it, by the wall clock of `aged_from`, from when on this life has watched it. `asked_at`: when it
-    was last polled, `turn_at`: the turn it has for that among the account's other tasks, `held_until`: till when the
-    provider asked to leave it alone. `alone`: a list has not told of it, so it is polled by itself next; `mail`: what
-    another task's list told of it, not looked at yet; `listed`: the last that was heard of it came of a list.
-    `ask_first`: the wish to cancel it could not be delivered, so it is asked how it is doing before that is tried
-    again. `lost_at`: when its create was lost, or this life of the relay first knew of it, `lost_before`: how long it
-    was lost then, in seconds of the wall clock; `looked`: how long after `lost_at` it was last looked for. `unchanged`:
-    seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
-    estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when the first of
-    those came that gave no whole file. `candidates`: what the last look for a lost create found and could not settle.
+    `supply_from`: before it no upload of its pictures begins again. `new_copies`: the references that were uploaded for
+    it, which no refused create is put down to until `new_until`; `renewed`: its create was refused, and the copies that
+    it named are made anew. `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been
+    sent. `since`: when the provider accepted it, by the wall clock of `aged_from`, from when on this life has watched
+    it. `asked_at`: when it was last polled, `turn_at`: the turn it has for that among the account's other tasks,
+    `held_until`: till when the provider asked to leave it alone. `alone`: a list has not told of it, so it is polled by
+    itself next; `mail`: what another task's list told of it, not looked at yet; `listed`: the last that was heard of it
+    came of a list. `ask_first`: the wish to cancel it could not be delivered, so it is asked how it is doing before
+    that is tried again. `lost_at`: when its create was lost, or this life of the relay first knew of it, `lost_before`:
+    how long it was lost then, in seconds of the wall clock; `looked`: how long after `lost_at` it was last looked for.
+    `unchanged`: seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the
+    provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when
+    the first of those came that gave no whole file. `candidates`: what the last look for a lost create found and could
+    not settle.
     """
 
     due: float = 0.0
     busy: bool = False
     again: bool = False
+    supply_from: float = 0.0
+    new_copies: frozenset[str] = frozenset()
+    new_until: float = float("-inf")
+    renewed: bool = False
     fresh_place: bool = False
     placed_at: float = 0.0
     since: float | None = None

@@ -315,7 +315,7 @@ class DoorCalls:
             case Inlined() | Part() | Kept():
                 asset = await self._keep(value, body)
                 pictures[asset.id] = asset
-                return asset_parameter(asset)
+                return {**value.beside, **asset_parameter(asset)}
             case Mapping():
                 if not _OURS.isdisjoint(value):
                     raise InvalidRequest("A name that begins with $asset or $copy is vidrelay's own.", field="$asset")
@@ -367,7 +367,7 @@ class DoorCalls:
         path = urlsplit(address).path
         return f"{address}?proof={door_proof(self._token(), method=wanted.method, path=path)}"
 
-    async def _data_uri(self, wanted: InlineFile) -> str:
+    async def _data_uri(self, wanted: InlineFile) -> str | None:
         try:
             path, file = await self._relay.result_file(wanted.task_id, wanted.index)
             if file.size_bytes > wanted.max_bytes:
@@ -375,7 +375,8 @@ class DoorCalls:
             data = await asyncio.to_thread(path.read_bytes)
         except (ResultGone, OSError):
             return wanted.instead
-        return f"data:{file.media_type};base64,{base64.b64encode(data).decode()}"
+        text = base64.b64encode(data).decode()
+        return text if wanted.bare else f"data:{file.media_type};base64,{text}"
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping.is_set():

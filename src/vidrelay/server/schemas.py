@@ -167,7 +167,9 @@ _ACCOUNT = _object(
         "isDefault": {"type": "boolean"},
         "keyFrom": _or_null(_TEXT),
         "windows": {"type": "array", "items": _WINDOW},
-        "quota": _or_null(_object({"left": {"type": "number"}, "resetsAt": _or_null(_INSTANT)})),
+        "quota": _or_null(
+            _object({"left": {"type": "number"}, "unit": _TEXT, "resetsAt": _or_null(_INSTANT), "toldAt": _INSTANT})
+        ),
         "paused": {"type": "boolean"},
         "scope": {"enum": ["creates", "calls", None]},
         "why": _or_null(_TEXT),

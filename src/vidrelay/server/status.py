@@ -8,6 +8,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.errors import InvalidRequest, UnknownAccount
+from vidrelay.core.ports import ToldQuota
 from vidrelay.core.proof import client_proof, is_nonce, proves, server_proof
 from vidrelay.core.wire import instant, money_json, no_fields
 from vidrelay.scheduler.face import AccountStatus, RelayFace, Stats
@@ -153,12 +154,22 @@ def account_json(account: AccountStatus) -> dict[str, Any]:
             }
             for window in account.windows
         ],
-        "quota": None,
+        "quota": None if account.quota is None else _quota_json(account.quota),
         "paused": pause is not None,
         "scope": pause.scope.value if pause is not None else None,
         "why": pause.reason if pause is not None else None,
         "detail": pause.detail if pause is not None else None,
         "until": instant(pause.until) if pause is not None and pause.until is not None else None,
+    }
+
+
+def _quota_json(told: ToldQuota) -> dict[str, Any]:
+    resets_at = told.quota.resets_at
+    return {
+        "left": told.quota.left,
+        "unit": told.quota.unit,
+        "resetsAt": None if resets_at is None else instant(resets_at),
+        "toldAt": instant(told.told_at),
     }
 
 

@@ -3,13 +3,13 @@ What each change does to the database, inside the writer's transaction.
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from vidrelay.core.adapter import Scope
 from vidrelay.core.errors import IdempotencyConflict, StaleTask
 from vidrelay.core.lifecycle import Accepted, Answered, Event, Failed, Found, Lost, Saved, Started, advance
-from vidrelay.core.ports import Admission, How, Pause, RemoteCopy, ToldLimits, TwinRule
+from vidrelay.core.ports import Admission, How, Pause, RemoteCopy, ToldLimits, ToldQuota, TwinRule
 from vidrelay.core.task import Asset, Task
 from vidrelay.store import reads, rows
 from vidrelay.store.writer import Transaction
@@ -204,10 +204,11 @@ def set_pause(transaction: Transaction, account: str, scope: Scope, pause: Pause
     )
 
 
-def keep_copy(transaction: Transaction, copy: RemoteCopy) -> None:
+def keep_copy(transaction: Transaction, copy: RemoteCopy, life: timedelta) -> None:
     """
-    Keep what stands for a picture at an account's provider.
+    Keep what stands for a picture at an account's provider, and forget what that keeps no more.
     """
+    transaction.change("drop_old_copies", account=copy.account, oldest=rows.to_number(copy.made_at - life))
     transaction.change(
         "keep_copy",
         account=copy.account,
@@ -230,6 +231,21 @@ def keep_limits(transaction: Transaction, told: ToldLimits) -> None:
     """
     limits = rows.dumps(dict(told.limits))
     transaction.change("keep_limits", account=told.account, limits=limits, told_at=rows.to_number(told.told_at))
+
+
+def keep_quota(transaction: Transaction, told: ToldQuota) -> None:
+    """
+    Keep what an account's provider tells of what is left to spend.
+    """
+    quota = told.quota
+    transaction.change(
+        "keep_quota",
+        account=told.account,
+        left=quota.left,
+        unit=quota.unit,
+        resets_at=None if quota.resets_at is None else rows.to_number(quota.resets_at),
+        told_at=rows.to_number(told.told_at),
+    )
 
 
 def add_asset(transaction: Transaction, asset: Asset) -> None:

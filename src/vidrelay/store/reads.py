@@ -5,9 +5,9 @@ What is read from the database; every function also works inside a change.
 import json
 from datetime import datetime
 
-from vidrelay.core.adapter import Scope
+from vidrelay.core.adapter import Quota, Scope
 from vidrelay.core.errors import UnknownAsset, UnknownTask
-from vidrelay.core.ports import CachedResult, Pause, RemoteCopy, ToldLimits
+from vidrelay.core.ports import CachedResult, Pause, RemoteCopy, ToldLimits, ToldQuota
 from vidrelay.core.task import Asset, BlockReason, State, Task
 from vidrelay.store import rows
 from vidrelay.store.statements import Session
@@ -144,6 +144,20 @@ def limits(session: Session) -> list[ToldLimits]:
     return [
         ToldLimits(account=account, limits=json.loads(told), told_at=rows.to_instant(told_at))
         for account, told, told_at in session.rows("limits")
+    ]
+
+
+def quotas(session: Session) -> list[ToldQuota]:
+    """
+    What each account's provider told last of what is left to spend.
+    """
+    return [
+        ToldQuota(
+            account=account,
+            quota=Quota(left=left, unit=unit, resets_at=None if resets_at is None else rows.to_instant(resets_at)),
+            told_at=rows.to_instant(told_at),
+        )
+        for account, left, unit, resets_at, told_at in session.rows("quotas")
     ]
 
 

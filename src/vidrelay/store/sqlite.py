@@ -8,14 +8,14 @@ directory's lock: two processes that write one WAL database can damage it (SQLit
 import asyncio
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from vidrelay.core.adapter import Scope
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, ToldLimits, TwinRule
+from vidrelay.core.ports import Admission, CachedResult, Pause, RemoteCopy, ToldLimits, ToldQuota, TwinRule
 from vidrelay.core.task import Asset, State, Task
 from vidrelay.store import changes, migrate, reads
 from vidrelay.store.ours import Ours
@@ -237,11 +237,12 @@ class SqliteStore:
         """
         return await self._reader.run(reads.pauses)
 
-    async def keep_copy(self, copy: RemoteCopy) -> None:
+    async def keep_copy(self, copy: RemoteCopy, *, life: timedelta) -> None:
         """
-        Keep what stands for a picture at an account's provider, instead of what stood for it before.
+        Keep what stands for a picture at an account's provider, instead of what stood for it before; and forget what
+        was made there so long before it that the provider does not keep it any more.
         """
-        await self._change(partial(changes.keep_copy, copy=copy))
+        await self._change(partial(changes.keep_copy, copy=copy, life=life))
 
     async def drop_copy(self, copy: RemoteCopy) -> None:
         """
@@ -266,6 +267,18 @@ class SqliteStore:
         The last limits that each account's provider told.
         """
         return await self._reader.run(reads.limits)
+
+    async def keep_quota(self, told: ToldQuota) -> None:
+        """
+        Keep what an account's provider tells of what is left to spend, instead of what it told before.
+        """
+        await self._change(partial(changes.keep_quota, told=told))
+
+    async def quotas(self) -> list[ToldQuota]:
+        """
+        What each account's provider told last of what is left to spend.
+        """
+        return await self._reader.run(reads.quotas)
 
     async def add_asset(self, asset: Asset) -> None:
         """

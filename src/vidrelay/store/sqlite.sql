@@ -178,6 +178,10 @@ SELECT account, scope, reason, detail, began_at, until FROM pauses ORDER BY acco
 INSERT INTO remote_copies (account, asset, reference, made_at) VALUES (:account, :asset, :reference, :made_at)
 ON CONFLICT (account, asset) DO UPDATE SET reference = excluded.reference, made_at = excluded.made_at;
 
+-- name: drop_old_copies
+-- a provider keeps nothing so long
+DELETE FROM remote_copies WHERE account = :account AND made_at < :oldest;
+
 -- name: drop_copy
 -- a provider does not know that reference any more
 DELETE FROM remote_copies WHERE account = :account AND asset = :asset AND reference = :reference;
@@ -194,6 +198,17 @@ ON CONFLICT (account) DO UPDATE SET limits = excluded.limits, told_at = excluded
 -- name: limits
 -- what every provider told last
 SELECT account, limits, told_at FROM told_limits ORDER BY account;
+
+-- name: keep_quota
+-- keep what a provider tells of what an account may still spend
+INSERT INTO told_quotas (account, left, unit, resets_at, told_at)
+VALUES (:account, :left, :unit, :resets_at, :told_at)
+ON CONFLICT (account) DO UPDATE SET
+    left = excluded.left, unit = excluded.unit, resets_at = excluded.resets_at, told_at = excluded.told_at;
+
+-- name: quotas
+-- what every provider told last of what is left to spend
+SELECT account, left, unit, resets_at, told_at FROM told_quotas ORDER BY account;
 
 -- name: add_asset
 -- keep what is known of a picture

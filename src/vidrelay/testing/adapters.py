@@ -466,7 +466,9 @@ class AdapterContract:
             with pytest.raises(NotImplementedError):
                 await it.run(it.adapter.check())
             return
-        assert isinstance(await it.run(it.adapter.check()), Checked)
+        checked = await it.run(it.adapter.check())
+        assert isinstance(checked, Checked)
+        assert (checked.quota is not None) == it.adapter.traits.tells_quota
         it.arm("any-auth")
         refused = await it.run(it.adapter.check())
         assert isinstance(refused, Refused), refused

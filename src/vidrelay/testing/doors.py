@@ -148,7 +148,7 @@ def stored(value: Any) -> Any:
     """
     match value:
         case Inlined() | Part() | Kept():
-            return asset_parameter(ASSET)
+            return {**value.beside, **asset_parameter(ASSET)}
         case Mapping():
             return {name: stored(inner) for name, inner in value.items()}
         case list() | tuple():

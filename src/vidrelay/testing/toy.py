@@ -25,6 +25,7 @@ from vidrelay.core.adapter import (
     PollManyOutcome,
     PollOutcome,
     Prepared,
+    Quota,
     Refused,
     Scope,
     Search,
@@ -408,7 +409,9 @@ class ToyAdapter(BaseAdapter):
             reason = {401: BlockReason.AUTH, 402: BlockReason.BALANCE, 429: BlockReason.RATE}[reply.status]
             return Refused(scope=Scope.CALLS, reason=reason, detail=str(reply.status))
         told = _read(reply)
-        return Checked(detail=f"{told['left']} left") if "left" in told else Trouble(detail=f"status {reply.status}")
+        if "left" not in told:
+            return Trouble(detail=f"status {reply.status}")
+        return Checked(detail=f"{told['left']} left", quota=Quota(left=told["left"], unit="toys"))
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """

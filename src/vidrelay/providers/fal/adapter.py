@@ -9,7 +9,6 @@ from typing import Any
 
 from vidrelay.core.adapter import (
     CancelResult,
-    Checked,
     CheckOutcome,
     Conversation,
     Copied,
@@ -36,7 +35,18 @@ from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between
 from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, rows_of, text_of
-from vidrelay.providers.verdicts import Standing, failed, of_call, of_create, of_poll, of_upload, ready, without_id
+from vidrelay.providers.verdicts import (
+    CURRENCY,
+    Standing,
+    failed,
+    left_of,
+    of_call,
+    of_create,
+    of_poll,
+    of_upload,
+    ready,
+    without_id,
+)
 
 MAX_PAGES = 5
 PAGE = 100
@@ -63,6 +73,7 @@ class FalAdapter(JsonAdapter):
             hosts=words.HOSTS,
             copies=timedelta(seconds=KEPT_SECONDS) - timedelta(hours=1),
             can_check=True,
+            tells_quota=True,
         )
 
     def authorization(self) -> dict[str, str]:
@@ -213,8 +224,10 @@ class FalAdapter(JsonAdapter):
         data = answered(reply)
         if data is None:
             return of_call(words.error(reply, key=self.key))
-        left = number_of(object_of(data, "credits"), "current_balance")
-        return Checked(detail="" if left is None else f"{left:g} left")
+        balance = object_of(data, "credits")
+        currency = text_of(balance, "currency") or ""
+        unit = currency if CURRENCY.fullmatch(currency) else "credits"
+        return left_of(number_of(balance, "current_balance"), unit)
 
     def download(self, task: Task, output: RemoteFile) -> HttpRequest:
         """

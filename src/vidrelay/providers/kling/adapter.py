@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.adapter import (
-    Checked,
     CheckOutcome,
     Conversation,
     Dedupe,
@@ -42,6 +41,7 @@ from vidrelay.providers.verdicts import (
     Said,
     Standing,
     failed,
+    left_of,
     of_call,
     of_create,
     of_poll,
@@ -73,6 +73,7 @@ class KlingAdapter(JsonAdapter):
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES, media_types=frozenset({"image/jpeg", "image/png"})),
             lists=True,
             can_check=True,
+            tells_quota=True,
         )
 
     def authorization(self) -> dict[str, str]:
@@ -193,8 +194,9 @@ class KlingAdapter(JsonAdapter):
         if data is None:
             return of_call(self._error(reply))
         packs = rows_of(data, "resource_pack_subscribe_infos") or []
-        left = [number_of(pack, "remaining_quantity") for pack in packs if pack.get("status") == "online"]
-        return Checked(detail=f"{sum(one for one in left if one is not None):g} units left, as of 12 hours ago")
+        told = [number_of(pack, "remaining_quantity") for pack in packs if pack.get("status") == "online"]
+        left = [one for one in told if one is not None]
+        return left_of(sum(left) if left else None, "units", note=", as of 12 hours ago")
 
     def _asked(self, path: str, *, max_reply_bytes: int = API_REPLY_BYTES, **query: Any) -> Conversation[HttpReply]:
         """

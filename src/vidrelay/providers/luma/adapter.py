@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from vidrelay.core.adapter import (
-    Checked,
     CheckOutcome,
     Conversation,
     Dedupe,
@@ -29,7 +28,17 @@ from vidrelay.providers.luma import words
 from vidrelay.providers.pictures import FIRST, LAST, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import length, one_of, only, with_extra
-from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Standing,
+    failed,
+    left_of,
+    of_call,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 MAX_PAGES = 5
 PAGE = 100
@@ -49,6 +58,7 @@ class LumaAdapter(JsonAdapter):
             irrelevant=frozenset({"callback_url"}),
             lists=True,
             can_check=True,
+            tells_quota=True,
         )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -157,7 +167,7 @@ class LumaAdapter(JsonAdapter):
         if data is None:
             return of_call(words.error(reply, key=self.key))
         cents = number_of(data, "credit_balance")
-        return Checked(detail="" if cents is None else f"{cents / 100:.2f} USD left")
+        return left_of(None if cents is None else cents / 100, "USD")
 
     def _page(self, page: int) -> HttpRequest:
         return self.get("/generations", max_reply_bytes=LIST_REPLY_BYTES, limit=PAGE, offset=page * PAGE)

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urljoin
 
 from vidrelay.core.adapter import (
-    Checked,
     CheckOutcome,
     Conversation,
     PictureRule,
@@ -25,7 +24,7 @@ from vidrelay.providers.openrouter import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, data_uri, filled, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
-from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, without_id
+from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, left_of, of_call, of_create, of_poll, without_id
 
 
 class OpenRouterAdapter(JsonAdapter):
@@ -42,6 +41,7 @@ class OpenRouterAdapter(JsonAdapter):
             irrelevant=frozenset({"callback_url", "session_id", "user", "trace"}),
             pictures=PictureRule(),
             can_check=True,
+            tells_quota=True,
         )
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
@@ -114,14 +114,19 @@ class OpenRouterAdapter(JsonAdapter):
 
     def check(self) -> Conversation[CheckOutcome]:
         """
-        Ask what the key may still spend.
+        Ask what the key may still spend; where it has no limit of its own, what the account has, which not every key
+        may see.
         """
         reply = yield self.get("/key")
         data = answered(reply)
         if data is None:
             return of_call(words.error(reply, key=self.key))
         left = number_of(object_of(data, "data"), "limit_remaining")
-        return Checked(detail="" if left is None else f"{left:.2f} USD left of the key's limit")
+        if left is not None:
+            return left_of(left, "USD", note=" of the key's limit")
+        account = object_of(answered((yield self.get("/credits"))) or {}, "data")
+        bought, used = number_of(account, "total_credits"), number_of(account, "total_usage")
+        return left_of(None if bought is None or used is None else bought - used, "USD")
 
     def _why(self, data: dict[str, Any]) -> str:
         return reason(text_of(data, "error"), word=text_of(data, "status") or "failed", secret=self.key)

@@ -8,7 +8,6 @@ from typing import Any
 
 from vidrelay.core.adapter import (
     CancelResult,
-    Checked,
     CheckOutcome,
     Conversation,
     Dedupe,
@@ -28,7 +27,17 @@ from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of, time_of
 from vidrelay.providers.runway import words
 from vidrelay.providers.runway.parameters import CALL, TEXT, prepare
-from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
+from vidrelay.providers.verdicts import (
+    NOT_OURS,
+    Standing,
+    failed,
+    left_of,
+    of_call,
+    of_create,
+    of_poll,
+    ready,
+    without_id,
+)
 
 UNLIMITED = 100
 """What a limit of null is taken for: so many at once are as good as any number."""
@@ -50,6 +59,7 @@ class RunwayAdapter(JsonAdapter):
             prompts=frozenset({"promptText", "negativePrompt"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
             can_check=True,
+            tells_quota=True,
         )
 
     def authorization(self) -> dict[str, str]:
@@ -134,8 +144,7 @@ class RunwayAdapter(JsonAdapter):
         data = answered(reply)
         if data is None:
             return of_call(words.error(reply, key=self.key))
-        left = number_of(data, "creditBalance")
-        return Checked(detail="" if left is None else f"{left:g} credits left")
+        return left_of(number_of(data, "creditBalance"), "credits")
 
     def _seen(self, data: Mapping[str, Any]) -> StillRunning | Ready | Failed | Trouble:
         times = RemoteTimes(created_at=time_of(data, "createdAt"))

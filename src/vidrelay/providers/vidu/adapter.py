@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from vidrelay.core.adapter import (
     CancelResult,
-    Checked,
     CheckOutcome,
     Conversation,
     Dedupe,
@@ -36,6 +35,7 @@ from vidrelay.providers.verdicts import (
     NOT_OURS,
     Standing,
     failed,
+    left_of,
     of_call,
     of_create,
     of_poll,
@@ -72,6 +72,7 @@ class ViduAdapter(JsonAdapter):
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
             lists=True,
             can_check=True,
+            tells_quota=True,
         )
 
     def authorization(self) -> dict[str, str]:
@@ -226,8 +227,9 @@ class ViduAdapter(JsonAdapter):
         data = answered(reply)
         if data is None:
             return of_call(words.error(reply, key=self.key))
-        left = [number_of(row, "credit_remain") for row in rows_of(data, "remains") or []]
-        return Checked(detail=f"{sum(one for one in left if one is not None):g} credits left")
+        told = [number_of(row, "credit_remain") for row in rows_of(data, "remains") or []]
+        left = [one for one in told if one is not None]
+        return left_of(sum(left) if left else None, "credits")
 
     def _listing(self, query: Mapping[str, Any]) -> HttpRequest:
         return self.call("GET", "/tasks", query=query, max_reply_bytes=LIST_REPLY_BYTES)
