@@ -6,10 +6,7 @@ through a relay's door.
 import asyncio
 import json
 import os
-import re
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +15,13 @@ import httpx2
 import pytest
 
 from vidrelay.simulator.engine import Job
+from vidrelay.testing.process import relay_process
 from vidrelay.testing.simulator import running_simulator
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SECONDS = 60
 """The time that a program may take, its start included."""
-READY = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
 PACE = 'first = "0.1s"\ncap = "0.3s"\nnot_found_grace = "1s"\n'
 
 
@@ -132,52 +129,26 @@ def run_door(tmp_path: Path) -> RunSdk:
         async with running_simulator(dialect=dialect, key=key, **options) as simulator:
             simulator.arm(*armed)
             above = f"http://127.0.0.1:{simulator.port}{upstream}"
-            async with _relay(tmp_path, provider=provider, base_url=above, key=key, settings=settings) as beacon:
-                host = f"127.0.0.1:{beacon['port']}"
+            account = (
+                f'provider = "{provider}"\nbase_url = "{above}"\nkey_env = "UPSTREAM_KEY"\nwindow = 4\n{settings}\n'
+            )
+            config = f"[poll]\n{PACE}\n[accounts.main]\n{account}"
+            async with relay_process(tmp_path, config, environ={"UPSTREAM_KEY": key}) as relay:
+                host = f"127.0.0.1:{relay.port}"
                 base = f"http://{host}/{provider}{path}"
                 filled = {name: value.format(base=base, host=host) for name, value in (environ or {}).items()}
                 said = await _run(
                     [str(python), str(HERE / "programs" / f"{program}.py"), base, *arguments],
-                    {**filled, "SDK_KEY": beacon["token"]},
+                    {**filled, "SDK_KEY": relay.token},
                     tmp_path,
                 )
-                asking = {"base_url": f"http://{host}", "headers": {"X-Local-Token": beacon["token"]}}
+                asking = {"base_url": f"http://{host}", "headers": {"X-Local-Token": relay.token}}
                 async with httpx2.AsyncClient(**asking, trust_env=False) as http:
                     tasks = (await http.get("/tasks", params={"limit": 500})).json()["tasks"][::-1]
             jobs = list(simulator.engine.jobs.values())
             return Ran(printed=said, ledger=simulator.ledger(), jobs=jobs, tasks=tasks)
 
     return run
-
-
-@asynccontextmanager
-async def _relay(
-    folder: Path, *, provider: str, base_url: str, key: str, settings: str
-) -> AsyncIterator[dict[str, Any]]:
-    """
-    A relay with one account of that provider; gives what its `relay.json` says.
-    """
-    config, state = folder / "vidrelay.toml", folder / "state"
-    account = f'provider = "{provider}"\nbase_url = "{base_url}"\nkey_env = "UPSTREAM_KEY"\nwindow = 4\n{settings}\n'
-    config.write_text(f"[poll]\n{PACE}\n[accounts.main]\n{account}")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "vidrelay", "serve", "--config", str(config), "--state-dir", str(state)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "UPSTREAM_KEY": key},
-    )
-    try:
-        async with asyncio.timeout(SECONDS):
-            line = (await process.stdout.readline()).decode() if process.stdout else ""
-        if READY.search(line) is None:
-            _, err = await process.communicate()
-            pytest.fail(f"the relay did not come up:\n{err.decode(errors='replace')[-4000:]}")
-        yield json.loads((state / "relay.json").read_text())
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.communicate()
 
 
 async def _run(command: list[str], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
