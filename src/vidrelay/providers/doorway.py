@@ -4,12 +4,26 @@ What doors share: how a call is read, how a wish is made, and how instants and p
 
 import re
 from collections.abc import Generator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from vidrelay.core.adapter import Prepared
-from vidrelay.core.door import Cancel, DoorCall, Forget, Inlined, Keep, Look, NewTask, Page, Picture, Submit, View, Wish
-from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.door import (
+    Cancel,
+    DoorCall,
+    Forget,
+    Inlined,
+    Keep,
+    Kept,
+    Look,
+    NewTask,
+    Page,
+    Picture,
+    Submit,
+    View,
+    Wish,
+)
+from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import Asset
 from vidrelay.providers.replies import number_of
 
@@ -18,7 +32,14 @@ Granting = Generator[Wish, Any, View]
 FORCE = "vidrelay_force"
 """The field in a body that asks for another version, for SDKs that pass on a field and no header."""
 
-DATA_URI = re.compile(r"data:image/[a-z0-9.+-]{1,40}[^,]{0,100};base64,", re.IGNORECASE)
+DATA_URI = re.compile(
+    # An SDK that knows no file name writes a picture as bytes of any kind: PNG and JPEG show themselves by their start.
+    r"data:(?:image/[a-z0-9.+-]{1,40}[^,]{0,100};base64,|application/octet-stream;base64,(?=(?-i:iVB|/9j)))",
+    re.IGNORECASE,
+)
+UPLOADED = re.compile(
+    r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?/[^?#]{1,200}/files/([0-9a-f]{64})", re.ASCII
+)
 
 
 def submit(prepared: Prepared, *, prompt: str = "", force: bool = False) -> Granting:
@@ -115,12 +136,22 @@ def picture_in(value: Any) -> Any:
     return Inlined(text=value) if isinstance(value, str) and value and not is_address else value
 
 
+def uploaded_at(prefix: str, asset: str) -> str:
+    """
+    The address that an upload of that asset is told: `with_pictures` knows the picture by it.
+    """
+    return f"{prefix}/files/{asset.removeprefix('sha256:')}"
+
+
 def with_pictures(value: Any) -> Any:
     """
-    The value with every data URI of a picture in it as a picture, for providers whose models name their own fields.
+    The value with every data URI of a picture and every address of an upload (`uploaded_at`) in it as a picture, for
+    providers whose models name their own fields.
     """
     if isinstance(value, str) and DATA_URI.match(value):
         return Inlined(text=value)
+    if isinstance(value, str) and (upload := UPLOADED.fullmatch(value)):
+        return Kept(asset=f"sha256:{upload[1]}")
     if isinstance(value, Mapping):
         return {name: with_pictures(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -133,6 +164,32 @@ def unix(instant: datetime | None) -> int | None:
     Whole seconds since 1970.
     """
     return None if instant is None else int(instant.timestamp())
+
+
+def iso(instant: datetime) -> str:
+    """
+    As `2026-11-30T10:00:00.000Z`.
+    """
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def theirs(value: Any) -> Generator[Wish, Any, Any]:
+    """
+    The provider's own id of an earlier task that a body names by the id this door gave it; anything else as it is.
+
+    Raises:
+        InvalidRequest: The provider has not taken that task up, so there is nothing to go on from.
+    """
+    if not isinstance(value, str) or not value:
+        return value
+    try:
+        view = yield from look(value)
+    except UnknownTask:
+        # It may be one that the provider's own console made.
+        return value
+    if view.task.remote_id is None:
+        raise InvalidRequest(f"The task {value} is not made yet, so nothing can go on from it.")
+    return view.task.remote_id
 
 
 def limit_in(call: DoorCall, name: str = "limit", *, default: int, most: int) -> int:

@@ -47,7 +47,12 @@ BUILT_IN: tuple[Provider, ...] = (
         dialects=("auto", "openai", "vllm-omni", "sglang"),
     ),
     Provider(name="preview", factory="vidrelay.providers.preview.factory:make"),
-    Provider(name="replicate", factory="vidrelay.providers.replicate.adapter:make", key_envs=("REPLICATE_API_TOKEN",)),
+    Provider(
+        name="replicate",
+        factory="vidrelay.providers.replicate.adapter:make",
+        door="vidrelay.providers.replicate.door:make",
+        key_envs=("REPLICATE_API_TOKEN",),
+    ),
     Provider(
         name="fal", factory="vidrelay.providers.fal.adapter:make", key_envs=("FAL_KEY", "FAL_KEY_ID+FAL_KEY_SECRET")
     ),
@@ -57,16 +62,23 @@ BUILT_IN: tuple[Provider, ...] = (
         name="luma-agents", factory="vidrelay.providers.luma_agents.adapter:make", key_envs=("LUMA_AGENTS_API_KEY",)
     ),
     Provider(
-        name="google", factory="vidrelay.providers.google.adapter:make", key_envs=("GOOGLE_API_KEY", "GEMINI_API_KEY")
+        name="google",
+        factory="vidrelay.providers.google.adapter:make",
+        door="vidrelay.providers.google.door:make",
+        key_envs=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     ),
     Provider(name="xai", factory="vidrelay.providers.xai.adapter:make", key_envs=("XAI_API_KEY",)),
     Provider(name="openrouter", factory="vidrelay.providers.openrouter.adapter:make", key_envs=("OPENROUTER_API_KEY",)),
     Provider(
-        name="kling", factory="vidrelay.providers.kling.adapter:make", key_envs=("KLING_ACCESS_KEY+KLING_SECRET_KEY",)
+        name="kling",
+        factory="vidrelay.providers.kling.adapter:make",
+        door="vidrelay.providers.kling.door:make",
+        key_envs=("KLING_ACCESS_KEY+KLING_SECRET_KEY",),
     ),
     Provider(
         name="minimax",
         factory="vidrelay.providers.minimax.adapter:make",
+        door="vidrelay.providers.minimax.door:make",
         key_envs=("MINIMAX_API_KEY",),
         dialects=("v2", "v1"),
     ),
@@ -74,13 +86,20 @@ BUILT_IN: tuple[Provider, ...] = (
     Provider(
         name="ark",
         factory="vidrelay.providers.ark.adapter:make",
+        door="vidrelay.providers.ark.door:make",
         key_envs=("ARK_API_KEY",),
         dialects=("volcengine", "byteplus"),
     ),
-    Provider(name="vidu", factory="vidrelay.providers.vidu.adapter:make", key_envs=("VIDU_API_KEY",)),
+    Provider(
+        name="vidu",
+        factory="vidrelay.providers.vidu.adapter:make",
+        door="vidrelay.providers.vidu.door:make",
+        key_envs=("VIDU_API_KEY",),
+    ),
     Provider(
         name="zhipu",
         factory="vidrelay.providers.zhipu.adapter:make",
+        door="vidrelay.providers.zhipu.door:make",
         key_envs=("ZHIPUAI_API_KEY", "ZAI_API_KEY"),
         dialects=("zhipu", "zai"),
         # Two houses with keys of their own: neither gets the other's.
@@ -95,7 +114,12 @@ BUILT_IN: tuple[Provider, ...] = (
         key_envs=("TENCENTCLOUD_SECRET_ID+TENCENTCLOUD_SECRET_KEY",),
         dialects=("hunyuan", "kling"),
     ),
-    Provider(name="new-api", factory="vidrelay.providers.new_api.adapter:make", needs_base_url=True),
+    Provider(
+        name="new-api",
+        factory="vidrelay.providers.new_api.adapter:make",
+        door="vidrelay.providers.new_api.door:make",
+        needs_base_url=True,
+    ),
     Provider(name="comfyui", factory="vidrelay.providers.comfyui.adapter:make", needs_base_url=True),
 )
 

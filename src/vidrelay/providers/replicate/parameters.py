@@ -4,10 +4,12 @@ A request in the words that most video models at Replicate share; each model's i
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.task import Asset, Request
+from vidrelay.core.task import Asset, JsonObject, Request
+from vidrelay.providers.doorway import seconds_in
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
 from vidrelay.providers.uniform import merged, only, placed, plain
 
@@ -48,7 +50,28 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         "image": left.first,
     }
     ours = {**_address(request), "input": {name: value for name, value in inputs.items() if value is not None}}
-    return Prepared(model=request.model_version, parameters=merged(ours, extra), seconds=request.duration)
+    return replace(as_sent(merged(ours, extra)), model=request.model_version)
+
+
+def as_sent(parameters: JsonObject) -> Prepared:
+    """
+    What is in Replicate's words already.
+    """
+    inputs, deployment = parameters.get("input"), parameters.get("deployment")
+    model = parameters.get("model") or parameters.get("version")
+    return Prepared(
+        model=f"deployments/{deployment}" if deployment else model,
+        parameters=parameters,
+        seconds=seconds_in(inputs, "duration") if isinstance(inputs, Mapping) else None,
+    )
+
+
+def is_name(text: str) -> bool:
+    """
+    Whether it may be a model or a deployment: `owner/name`.
+    """
+    read = _NAME.fullmatch(text)
+    return read is not None and not (read[1] or read[3])
 
 
 def _address(request: Request) -> dict[str, str]:
