@@ -12,7 +12,7 @@ SDK_STAMPS := $(patsubst tests/sdks/environments/%.txt,$(SDKS)/%/.set-up,$(wildc
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdks sim prove check format bench pictures clean
+.PHONY: help setup demo test sdks sim prove check format bench bench-doors pictures clean
 
 help: ## list what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ format: $(STAMP) ## format the code and mend what the linter can mend
 
 bench: $(STAMP) ## measure speed, start and memory beside a bare route (two minutes; never fails on timing)
 	@$(BIN)/python -m bench
+
+bench-doors: $(STAMP) ## the table of what official SDKs cost, directly and through vidrelay (`make sdks` first)
+	@$(BIN)/python -m bench.doors
 
 pictures: $(STAMP) ## make the README's picture anew from a real demo run
 	@$(BIN)/python docs/images/make_pictures.py
