@@ -10,6 +10,7 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.ark import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures, together
+from vidrelay.providers.replies import number_of, text_of
 from vidrelay.providers.uniform import apart, one_of, only, whole, with_extra
 
 
@@ -41,7 +42,16 @@ def prepare(request: Request, assets: Mapping[str, Asset], dialect: str) -> Prep
         if any(name in model for name in words.UNSEEDED):
             raise InvalidRequest(f"{model} has no seed; Seedance 1.x has.", field="seed")
         body["seed"] = whole(request.seed, words.RANDOM_SEED, words.MAX_SEED, field="seed")
-    return Prepared(model=model, parameters=with_extra(body, extra), seconds=body.get("duration"))
+    return as_sent(with_extra(body, extra))
+
+
+def as_sent(body: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Ark's words already. A length of -1 is left to the model.
+    """
+    seconds = number_of(body, "duration")
+    known = seconds if seconds is not None and seconds > 0 else None
+    return Prepared(model=text_of(body, "model"), parameters=body, seconds=known)
 
 
 def _content(request: Request, assets: Mapping[str, Asset], model: str, more: list[Any]) -> list[Any]:

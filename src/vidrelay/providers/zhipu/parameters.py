@@ -8,6 +8,7 @@ from typing import Any
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
+from vidrelay.providers.replies import number_of, text_of
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "cogvideox-3"
@@ -57,4 +58,11 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     shown = [*given.frames, *given.others]
     if shown:
         body["image_url"] = shown[0] if len(shown) == 1 and not given.others else shown
-    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+    return as_sent(with_extra(body, request.extra))
+
+
+def as_sent(body: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Zhipu's words already.
+    """
+    return Prepared(model=text_of(body, "model"), parameters=body, seconds=number_of(body, "duration"))

@@ -1,0 +1,212 @@
+"""
+Ark's content generation as its runtime SDKs know it, Volcengine's and BytePlus's (fills port Door).
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
+from vidrelay.core.errors import UnknownTask
+from vidrelay.core.task import CancelOutcome, Problem
+from vidrelay.providers.ark import parameters, words
+from vidrelay.providers.doorway import (
+    cancel,
+    forget,
+    limit_in,
+    look,
+    object_in,
+    page,
+    submit,
+    taken_force,
+    text_in,
+    unix,
+    with_pictures,
+)
+
+PATH = f"/api/v3{words.TASKS}"
+MAX_LISTED = 2000
+"""So far back goes a list: to the newest of these."""
+MAX_ASKED = 100
+"""So many ids of one list call are looked up."""
+
+_STATUS = {
+    Phase.WAITING: "queued",
+    Phase.WORKING: "running",
+    Phase.DONE: "succeeded",
+    Phase.FAILED: "failed",
+    Phase.CANCELLED: "cancelled",
+    Phase.EXPIRED: "expired",
+}
+_USUAL = {"service_tier": "default", "execution_expires_after": 172800}
+_ECHOED = (
+    *("safety_identifier", "service_tier", "execution_expires_after", "priority", "generate_audio", "draft", "tools"),
+    *("seed", "resolution", "ratio", "duration", "frames", "output_format"),
+)
+"""What a task tells as it was sent; null where it was left to the model."""
+_UNTOLD = ("subdivisionlevel", "fileformat", "framespersecond", "revised_prompt", "draft_task_id")
+"""What the SDKs' task has, and the relay does not know."""
+_UNCOUNTED = {"completion_tokens": 0, "total_tokens": 0}
+_KINDS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 429: "TooManyRequests"}
+_CODES = {
+    401: "AuthenticationError",
+    403: "AccessDenied",
+    404: "ResourceNotFound",
+    410: "ResourceNotFound",
+    429: "AccountRateLimitExceeded",
+}
+_FAILURES = {"moderated": "OutputVideoSensitiveContentDetected", "rejected": "InvalidParameter"}
+_BEGUN = Problem(
+    code="InvalidParameter", title="Begun", detail="The task is running and cannot be cancelled.", status=400
+)
+
+
+class ArkDoor:
+    """
+    `/api/v3/contents/generations/tasks`: create, get, list, delete.
+    """
+
+    def __init__(self) -> None:
+        self.routes = (
+            DoorRoute(method="POST", path=PATH, handler=self.create),
+            DoorRoute(method="GET", path=PATH, handler=self.several),
+            DoorRoute(method="GET", path=f"{PATH}/{{id}}", handler=self.get),
+            DoorRoute(method="DELETE", path=f"{PATH}/{{id}}", handler=self.delete),
+        )
+
+    def create(self, call: DoorCall) -> Answering:
+        """
+        The SDK sends what was not given as null, and so is it sent on.
+        """
+        body = object_in(call)
+        force = taken_force(body)
+        content = with_pictures(body.get("content"))
+        if content is not None:
+            body["content"] = content
+        view = yield from submit(parameters.as_sent(body), prompt=_prompt(content), force=force)
+        told = {"id": view.task.id}
+        tag = text_in(body, "safety_identifier")
+        return JsonReply(value={**told, "safety_identifier": tag} if tag else told)
+
+    def get(self, call: DoorCall) -> Answering:
+        """
+        How a task stands.
+        """
+        view = yield from look(call.params["id"])
+        return JsonReply(value=_task(_there(view)))
+
+    def several(self, call: DoorCall) -> Answering:
+        """
+        The account's tasks, newest first, page by page.
+        """
+        number = limit_in(call, "page_num", default=1, most=500)
+        size = limit_in(call, "page_size", default=10, most=500)
+        ids = call.queries.get("filter.task_ids", ())
+        views = yield from (_named(ids) if ids else _newest())
+        asked = {name: call.query.get(f"filter.{name}") for name in ("status", "model", "service_tier")}
+        tasks = [
+            task
+            for task in (_task(view) for view in views if not view.gone)
+            if all(value in (None, task[name]) for name, value in asked.items())
+        ]
+        return JsonReply(value={"total": len(tasks), "items": tasks[(number - 1) * size : number * size]})
+
+    def delete(self, call: DoorCall) -> Answering:
+        """
+        Stop what waits, delete the files of what has ended, and refuse what runs: as Ark does with its records, of
+        which none is deleted there.
+        """
+        view = _there((yield from look(call.params["id"])))
+        if view.phase is Phase.WAITING:
+            view = yield from cancel(view.task.id)
+            return self.write_error(_BEGUN, call) if view.cancel is CancelOutcome.TOO_LATE else JsonReply(value={})
+        if view.phase is Phase.WORKING:
+            return self.write_error(_BEGUN, call)
+        yield from forget(view.task.id)
+        return JsonReply(value={})
+
+    def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
+        """
+        `{"error": {"code", "message", "param", "type"}}`.
+        """
+        usual = "InvalidParameter" if problem.status < 500 else "InternalServiceError"
+        kind = _KINDS.get(problem.status, "BadRequest" if problem.status < 500 else "InternalServerError")
+        code = _CODES.get(problem.status, usual)
+        error = {"code": code, "message": problem.detail, "param": "", "type": kind}
+        return JsonReply(status=problem.status, value={"error": error})
+
+
+def make(_dialect: str | None) -> ArkDoor:
+    """
+    The door of an account: both houses have the same words.
+    """
+    return ArkDoor()
+
+
+def _newest() -> Generator[Wish, Any, list[View]]:
+    views: list[View] = []
+    while len(views) < MAX_LISTED:
+        after = views[-1].task.id if views else None
+        more = yield from page(500, after=after)
+        views += more
+        if len(more) < 500:
+            break
+    return views
+
+
+def _named(ids: tuple[str, ...]) -> Generator[Wish, Any, list[View]]:
+    """
+    Those tasks that there are, newest first.
+    """
+    views: list[View] = []
+    for one in dict.fromkeys(ids[:MAX_ASKED]):
+        try:
+            views.append((yield from look(one)))
+        except UnknownTask:
+            # A list tells of an id that it does not have by leaving it out.
+            continue
+    return sorted(views, key=lambda view: view.task.seq, reverse=True)
+
+
+def _there(view: View) -> View:
+    if view.gone:
+        raise UnknownTask("The specified task is not found: its files were deleted.")
+    return view
+
+
+def _prompt(content: Any) -> str:
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _task(view: View) -> dict[str, Any]:
+    task, sent, phase = view.task, view.task.parameters, view.phase
+    given = {name: sent.get(name) for name in _ECHOED}
+    told: dict[str, Any] = {
+        "id": task.id,
+        "model": sent.get("model") or "",
+        "status": _STATUS[phase],
+        "error": None,
+        "content": None,
+        "usage": None,
+        "created_at": unix(task.created_at),
+        "updated_at": unix(task.updated_at),
+        **dict.fromkeys(_UNTOLD),
+        **{name: _USUAL.get(name) if value is None else value for name, value in given.items()},
+    }
+    if phase is Phase.DONE:
+        told |= {"content": _content(view), "usage": _UNCOUNTED}
+    elif phase in (Phase.FAILED, Phase.EXPIRED):
+        code = _FAILURES.get(view.problem.code, "InternalServiceError")
+        told["error"] = {"code": code, "message": view.problem.detail}
+    return told
+
+
+def _content(view: View) -> dict[str, Any]:
+    files = list(zip(view.task.files, view.files, strict=True))
+    stills = [url for file, url in files if file.media_type.startswith("image/")]
+    return {
+        "video_url": view.files[0] if view.files else None,
+        "last_frame_url": stills[0] if stills else None,
+        "file_url": None,
+    }
