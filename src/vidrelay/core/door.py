@@ -76,7 +76,8 @@ class DoorCall:
     names in lower case), `queries` every value of each; `body` is the JSON value, a `FormBody`, or None. `base` is the
     door's own address, with no slash at its end, such as `http://127.0.0.1:61000/runway`. A body of another type stays
     unread until `Keep` takes it in.
-    `fresh` is random and this call's own: 32 hexadecimal digits, for an id that is given out.
+    `fresh` is this call's own, for an id that is given out: 32 hexadecimal digits, of which the first 12 are the call's
+    time in milliseconds since 1970 and the rest is random.
     """
 
     method: str

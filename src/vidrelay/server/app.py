@@ -59,7 +59,7 @@ def make_app(
         shutdown=shutdown,
         stop_streams=stop_streams,
     )
-    doors = DoorCalls(relay, token=token, stopping=stop_streams)
+    doors = DoorCalls(relay, token=token, stopping=stop_streams, clock=clock)
     own = {endpoint.path.split("/")[1].encode() for endpoint in endpoints}
     ways = dict.fromkeys(doors.names() - own, doors)
     return Gate(Dispatcher(endpoints, ways), token=token, logins=logins, port=port, origins=origins)

@@ -48,6 +48,7 @@ from vidrelay.core.door import (
     Wish,
 )
 from vidrelay.core.errors import InvalidRequest, ResultGone, UnknownTask, VidrelayError
+from vidrelay.core.ports import Clock
 from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace
@@ -142,7 +143,7 @@ class DoorCalls:
     Answers the calls of every door.
     """
 
-    def __init__(self, relay: RelayFace, *, token: Callable[[], str], stopping: asyncio.Event) -> None:
+    def __init__(self, relay: RelayFace, *, token: Callable[[], str], stopping: asyncio.Event, clock: Clock) -> None:
         """
         Once `stopping` is set, nothing new is taken in and no call waits any longer.
         """
@@ -150,6 +151,7 @@ class DoorCalls:
         self._files = FileCalls(relay)
         self._token = token
         self._stopping = stopping
+        self._clock = clock
         self._names: dict[str, str] = {}
         self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
 
@@ -174,7 +176,7 @@ class DoorCalls:
             query={key: values[0] for key, values in asked.items()},
             queries={key: tuple(values) for key, values in asked.items()},
             headers=_headers(scope),
-            fresh=secrets.token_hex(16),
+            fresh=f"{int(self._clock.now().timestamp() * 1000):012x}{secrets.token_hex(10)}",
         )
         with ExitStack() as stack:
             body = _Body()

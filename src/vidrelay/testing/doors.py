@@ -10,6 +10,7 @@ A provider's test file says what is its own in a `DoorSheet`, and inherits the r
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+from urllib.parse import parse_qs
 
 import pytest
 from starlette.routing import compile_path
@@ -39,7 +40,10 @@ from vidrelay.core.task import Asset, Problem, Reference, RemoteState, Request, 
 from vidrelay.testing.records import events_to, make_task, moved
 
 BASE = "http://127.0.0.1:61000/door"
-ASSET = Asset(id="sha256:" + "ab" * 32, pixels="pixels-1", width=64, height=48, size_bytes=900, media_type="image/png")
+ASSET = Asset(
+    id="sha256:" + "ab" * 32, pixels="pixels-1", width=640, height=480, size_bytes=900, media_type="image/png"
+)
+FRESH = "019308e64f80" + "ab" * 10
 DATA_URI = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -85,7 +89,7 @@ def call_door(
     headers: Mapping[str, str] | None = None,
 ) -> Called:
     """
-    Call a door. `grant` says what comes of each wish (an error that it raises is thrown into the door); without it a
+    Call a door; the path may end in a query. `grant` says what comes of each wish (an error that it raises is thrown into the door); without it a
     create is answered with a queued task of those parameters, a page with nothing, a picture with `ASSET`.
 
     Raises:
@@ -93,11 +97,14 @@ def call_door(
         AssertionError: No route fits.
     """
     wishes: list[Wish] = []
-    asked = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in (query or {}).items()}
+    path, _, told = path.partition("?")
+    queries = {**parse_qs(told), **(query or {})}
+    asked = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in queries.items()}
     given = DoorCall(
         method=method,
         path=path,
         base=BASE,
+        fresh=FRESH,
         body=body,
         query={name: values[0] for name, values in asked.items()},
         queries=asked,
@@ -184,6 +191,7 @@ class DoorSheet:
         word: Takes the status word out of a status answer.
         words: The word of each phase that the SDK knows, as its own source or the fact sheet has it.
         content: The path that gives a result's bytes, with `{id}` in it; None where answers hold an address.
+        address: The path whose answer holds a result's address, with `{id}` in it; None where a status answer does.
         force_in_body: Whether `vidrelay_force` can stand in a create's body.
         unknown: A place in a create's body where a parameter that nobody knows is put, as a path of names.
         errors_are_200: Whether the provider tells its errors with HTTP 200.
@@ -196,6 +204,7 @@ class DoorSheet:
     word: Callable[[Any], Any]
     words: Mapping[Phase, Any]
     content: str | None = None
+    address: str | None = None
     force_in_body: bool = True
     unknown: Sequence[str] = ()
     errors_are_200: bool = False
@@ -290,7 +299,7 @@ class DoorContract:
         """The clip is given by this relay: as a file, or by an address of its own in the answer."""
         view = view_of(State.DONE)
         view = replace(view, task=self._of_this_door(view.task))
-        path = self.sheet.content or self.sheet.status
+        path = self.sheet.content or self.sheet.address or self.sheet.status
         called = call_door(self.sheet.door, "GET", path.format(id=view.task.id), grant=_always(view))
         if self.sheet.content is not None:
             assert isinstance(called.reply, FileReply)
