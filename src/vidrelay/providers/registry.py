@@ -54,7 +54,10 @@ BUILT_IN: tuple[Provider, ...] = (
         key_envs=("REPLICATE_API_TOKEN",),
     ),
     Provider(
-        name="fal", factory="vidrelay.providers.fal.adapter:make", key_envs=("FAL_KEY", "FAL_KEY_ID+FAL_KEY_SECRET")
+        name="fal",
+        factory="vidrelay.providers.fal.adapter:make",
+        door="vidrelay.providers.fal.door:make",
+        key_envs=("FAL_KEY", "FAL_KEY_ID+FAL_KEY_SECRET"),
     ),
     Provider(name="runway", factory="vidrelay.providers.runway.adapter:make", key_envs=("RUNWAYML_API_SECRET",)),
     Provider(name="luma", factory="vidrelay.providers.luma.adapter:make", key_envs=("LUMAAI_API_KEY",)),

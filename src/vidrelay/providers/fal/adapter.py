@@ -29,7 +29,17 @@ from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply,
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.fal import words
 from vidrelay.providers.fal.listed import found_of, is_alike
-from vidrelay.providers.fal.parameters import ENDPOINT, app_of, is_endpoint, prepare, told_app
+from vidrelay.providers.fal.parameters import (
+    ENDPOINT,
+    HEADERS,
+    WEBHOOK,
+    app_of,
+    headers_of,
+    input_of,
+    is_endpoint,
+    prepare,
+    told_app,
+)
 from vidrelay.providers.fal.uploads import KEPT_SECONDS, upload_of
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between
@@ -71,6 +81,7 @@ class FalAdapter(JsonAdapter):
             poll_floor=2.0,
             longest_run=timedelta(hours=1),
             hosts=words.HOSTS,
+            irrelevant=frozenset({WEBHOOK, HEADERS}),
             copies=timedelta(seconds=KEPT_SECONDS) - timedelta(hours=1),
             can_check=True,
             tells_quota=True,
@@ -102,9 +113,16 @@ class FalAdapter(JsonAdapter):
         """
         One POST to the model's own address.
         """
-        body = filled(task.parameters, data_uri)
-        endpoint = body.pop(ENDPOINT)
-        reply = yield self.post(f"/{endpoint}", body, creates=True)
+        sent = task.parameters
+        endpoint = str(sent[ENDPOINT])
+        reply = yield self.call(
+            "POST",
+            f"/{endpoint}",
+            query={words.WEBHOOK_QUERY: sent.get(WEBHOOK)},
+            body=Json(value=filled(input_of(sent), data_uri)),
+            creates=True,
+            headers=headers_of(sent),
+        )
         data = answered(reply)
         if data is None:
             return of_create(words.error(reply, key=self.key), trusted=reply.status < 500)

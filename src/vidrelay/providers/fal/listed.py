@@ -7,7 +7,7 @@ from typing import Any
 
 from vidrelay.core.lifecycle import Found
 from vidrelay.core.task import RemoteState, RemoteTimes, Task
-from vidrelay.providers.fal.parameters import ENDPOINT
+from vidrelay.providers.fal.parameters import input_of
 from vidrelay.providers.listing import Between, likeness
 from vidrelay.providers.replies import text_of, time_of
 
@@ -20,7 +20,7 @@ def is_alike(row: Mapping[str, Any], task: Task, when: Between) -> bool | None:
     listed = row.get("json_input")
     if not isinstance(listed, Mapping) or not when.holds(time_of(row, "sent_at")):
         return False
-    return likeness(listed, {name: value for name, value in task.parameters.items() if name != ENDPOINT})
+    return likeness(listed, input_of(task.parameters))
 
 
 def found_of(row: Mapping[str, Any]) -> Found:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.task import Asset, Request
+from vidrelay.core.task import Asset, JsonObject, Request
+from vidrelay.providers.doorway import seconds_in
 from vidrelay.providers.fal import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
 from vidrelay.providers.uniform import merged, only, placed, plain
@@ -17,7 +18,11 @@ from vidrelay.providers.uniform import merged, only, placed, plain
 MAX_REFERENCES = 16
 ENDPOINT = "endpoint_id"
 """The routing key: fal's own word for a model's address, taken out of the body again."""
+WEBHOOK, HEADERS = "fal_webhook", "fal_headers"
+ROUTING = frozenset({ENDPOINT, WEBHOOK, HEADERS})
+"""What stands beside the model's input in a task's parameters: its address, a callback address, and headers."""
 
+_HEADER = re.compile(r"[\x20-\x7e]{1,2000}")
 _ENDPOINT = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*){1,7}", re.ASCII)
 
 
@@ -56,7 +61,31 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         "image_url": left.first,
     }
     body = merged({name: value for name, value in ours.items() if value is not None}, extra)
-    return Prepared(model=endpoint, parameters=body, seconds=request.duration)
+    return as_sent(body)
+
+
+def as_sent(parameters: JsonObject) -> Prepared:
+    """
+    A model's own input, with what stands beside it.
+    """
+    return Prepared(model=parameters[ENDPOINT], parameters=parameters, seconds=seconds_in(parameters, "duration"))
+
+
+def input_of(parameters: JsonObject) -> dict[str, Any]:
+    """
+    The model's own input alone.
+    """
+    return {name: value for name, value in parameters.items() if name not in ROUTING}
+
+
+def headers_of(parameters: JsonObject) -> dict[str, str]:
+    """
+    The headers that the create call has beside its body: those that fal knows, and no others.
+    """
+    headers = parameters.get(HEADERS)
+    given = headers if isinstance(headers, Mapping) else {}
+    told = {name: given.get(name) for name in words.REQUEST_HEADERS}
+    return {name: value for name, value in told.items() if isinstance(value, str) and _HEADER.fullmatch(value)}
 
 
 def is_endpoint(text: str) -> bool:

@@ -53,6 +53,24 @@ CODES: Codes = {
     "client_cancelled": Meaning.CANCELLED,
 }
 RETRYABLE, ERROR_TYPE = "x-fal-retryable", "x-fal-error-type"
+ERROR_TYPES = {
+    "moderated": "content_policy_violation",
+    "remote_cancelled": "client_cancelled",
+    "remote_expired": "request_timeout",
+}
+"""What our own words for a job's end are called at fal."""
+WEBHOOK_QUERY = "fal_webhook"
+REQUEST_HEADERS = (
+    "x-fal-request-timeout",
+    "x-fal-request-start-timeout",
+    "x-fal-queue-priority",
+    "x-fal-runner-hint",
+    "x-fal-no-retry",
+    "x-fal-retry-config",
+    "x-fal-store-io",
+    "x-fal-object-lifecycle-preference",
+)
+"""What a create may say beside its body."""
 
 _LOCKED = re.compile(r"balance|locked|credit", re.IGNORECASE)
 _UNDERWAY = re.compile(r"in progress", re.IGNORECASE)
