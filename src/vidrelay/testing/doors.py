@@ -89,8 +89,9 @@ def call_door(
     headers: Mapping[str, str] | None = None,
 ) -> Called:
     """
-    Call a door; the path may end in a query. `grant` says what comes of each wish (an error that it raises is thrown into the door); without it a
-    create is answered with a queued task of those parameters, a page with nothing, a picture with `ASSET`.
+    Call a door; the path may end in a query. `grant` says what comes of each wish (an error that it raises is thrown
+    into the door); without it a create is answered with a queued task of those parameters, a page with nothing, a
+    picture with `ASSET`.
 
     Raises:
         VidrelayError: The door refuses the call.
@@ -98,7 +99,7 @@ def call_door(
     """
     wishes: list[Wish] = []
     path, _, told = path.partition("?")
-    queries = {**parse_qs(told), **(query or {})}
+    queries: dict[str, str | Sequence[str]] = {**parse_qs(told), **(query or {})}
     asked = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in queries.items()}
     given = DoorCall(
         method=method,
