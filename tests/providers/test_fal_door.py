@@ -144,7 +144,8 @@ def test_a_result_that_is_gone_is_not_found() -> None:
     ("code", "status", "shown"),
     [
         ("moderated", 422, (422, "content_policy_violation")),
-        ("remote_expired", 502, (502, "request_timeout")),
+        ("remote_expired", 502, (504, "request_timeout")),
+        ("remote_cancelled", 502, (499, "client_cancelled")),
         ("remote_failed", 502, (502, "remote_failed")),
     ],
 )

@@ -31,6 +31,7 @@ NEVER = "9999-12-31T23:59:59+00:00"
 
 _ENDED = (Phase.DONE, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED)
 _STATUS = {Phase.WAITING: "IN_QUEUE", Phase.WORKING: "IN_PROGRESS", **dict.fromkeys(_ENDED, "COMPLETED")}
+_ENDS = {Phase.CANCELLED: words.CANCELLED, Phase.EXPIRED: words.TIMED_OUT}
 _UNDERWAY = (CancelOutcome.PENDING, CancelOutcome.UNSUPPORTED)
 
 
@@ -68,7 +69,7 @@ class FalDoor:
         if view.phase in _ENDED:
             return _result(view)
         detail = "It is not done yet, and goes on: the same call again waits for it and makes no second one."
-        return _failed(504, detail, "request_timeout", view.task.id)
+        return _failed(words.STATUSES[words.TIMED_OUT], detail, words.TIMED_OUT, view.task.id)
 
     def status(self, call: DoorCall) -> Answering:
         """
@@ -198,12 +199,8 @@ def _error_of(view: View) -> tuple[int, str]:
     """
     The status and the word with which fal tells of a request that ended without a result.
     """
-    if view.phase is Phase.CANCELLED:
-        return 499, "client_cancelled"
-    if view.phase is Phase.EXPIRED:
-        return 504, "request_timeout"
-    problem = view.problem
-    return problem.status, words.ERROR_TYPES.get(problem.code, problem.code)
+    kind = _ENDS.get(view.phase) or words.ERROR_TYPES.get(view.problem.code, view.problem.code)
+    return words.STATUSES.get(kind, view.problem.status), kind
 
 
 def _failed(status: int, detail: str, kind: str, request_id: str) -> JsonReply:

@@ -46,19 +46,21 @@ STATES = StatusWords(
 ENDED = "ALREADY_COMPLETED"
 """How a cancel that came too late is answered."""
 
+CANCELLED, TIMED_OUT = "client_cancelled", "request_timeout"
 CODES: Codes = {
     "content_policy_violation": Meaning.MODERATED,
-    **dict.fromkeys(("request_timeout", "startup_timeout"), Meaning.EXPIRED),
+    **dict.fromkeys((TIMED_OUT, "startup_timeout"), Meaning.EXPIRED),
     "runner_*": Meaning.AGAIN,
-    "client_cancelled": Meaning.CANCELLED,
+    CANCELLED: Meaning.CANCELLED,
 }
 RETRYABLE, ERROR_TYPE = "x-fal-retryable", "x-fal-error-type"
 ERROR_TYPES = {
     "moderated": "content_policy_violation",
-    "remote_cancelled": "client_cancelled",
-    "remote_expired": "request_timeout",
+    "remote_cancelled": CANCELLED,
+    "remote_expired": TIMED_OUT,
 }
 """What our own words for a job's end are called at fal."""
+STATUSES = {CANCELLED: 499, TIMED_OUT: 504}
 WEBHOOK_QUERY = "fal_webhook"
 REQUEST_HEADERS = (
     "x-fal-request-timeout",
