@@ -51,7 +51,6 @@ from vidrelay.providers.verdicts import (
 )
 
 PAGE = 100
-EXTERNAL_ID = "external_task_id"
 OF_COSTS = timedelta(days=30)
 
 
@@ -69,7 +68,7 @@ class KlingAdapter(JsonAdapter):
             poll_floor=5.0,
             longest_run=timedelta(hours=1),
             hosts=words.HOSTS,
-            irrelevant=frozenset({EXTERNAL_ID, "callback_url"}),
+            irrelevant=frozenset({words.EXTERNAL_ID, "callback_url"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES, media_types=frozenset({"image/jpeg", "image/png"})),
             lists=True,
             can_check=True,
@@ -98,7 +97,7 @@ class KlingAdapter(JsonAdapter):
         """
         body = filled(task.parameters, bare)
         kind = body.pop("kind", words.TEXT)
-        body[EXTERNAL_ID] = body.get(EXTERNAL_ID) or task.submission_key
+        body[words.EXTERNAL_ID] = body.get(words.EXTERNAL_ID) or task.submission_key
         reply = yield self.post(f"/v1/videos/{kind}", body, creates=True)
         data = words.task_of(reply)
         if data is None:
@@ -161,11 +160,11 @@ class KlingAdapter(JsonAdapter):
         return seen
 
     def _looked_up(self, task: Task, search: Search | None = None) -> Conversation[FindOutcome | NotThere]:
-        given = task.parameters.get(EXTERNAL_ID) or None
+        given = task.parameters.get(words.EXTERNAL_ID) or None
         ours = given is None
         name = str(task.submission_key if ours else given)
         if not self.valid_id(name):
-            return Undecided(detail=f"its {EXTERNAL_ID} cannot be looked up")
+            return Undecided(detail=f"its {words.EXTERNAL_ID} cannot be looked up")
         for kind in _kinds(task):
             reply = yield from self._asked(f"/v1/videos/{kind}/{name}")
             data = words.task_of(reply)
@@ -175,13 +174,13 @@ class KlingAdapter(JsonAdapter):
                     continue
                 return outcome
             remote_id = text_of(data, "task_id") or ""
-            shown = text_of(object_of(data, "task_info"), EXTERNAL_ID)
+            shown = text_of(object_of(data, "task_info"), words.EXTERNAL_ID)
             in_time = ours or (search is not None and between(search, reply).holds(words.times_of(data).created_at))
             if not self.valid_id(remote_id) or shown not in (None, name) or not in_time:
                 return Undecided(detail="the provider answered with a task that may be another")
             standing = words.STATES.read(text_of(data, "task_status"))
             return Found(remote_id=remote_id, remote_state=standing.remote_state, times=words.times_of(data))
-        return NotThere(detail=f"the provider knows no task of that {EXTERNAL_ID}")
+        return NotThere(detail=f"the provider knows no task of that {words.EXTERNAL_ID}")
 
     def check(self) -> Conversation[CheckOutcome]:
         """

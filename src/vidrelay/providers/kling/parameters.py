@@ -8,8 +8,10 @@ from typing import Any
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
+from vidrelay.providers.doorway import seconds_in
 from vidrelay.providers.kling import words
 from vidrelay.providers.pictures import FIRST, LAST, measured, pictures
+from vidrelay.providers.replies import text_of
 from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 
 
@@ -43,7 +45,16 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if not has_picture and model in words.ONLY_OF_PICTURES:
         raise InvalidRequest(f"{model} makes clips of pictures only.", field="modelVersion")
     body["kind"] = words.IMAGE if has_picture else words.TEXT
-    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=_told(body.get("duration")))
+    return as_sent(with_extra(body, request.extra))
+
+
+def as_sent(parameters: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Kling's words already, `kind` among them; the model is the provider's own default where none is named.
+    """
+    model = text_of(parameters, "model_name") or words.DEFAULT_MODEL
+    named = {**parameters, "model_name": model}
+    return Prepared(model=model, parameters=named, seconds=seconds_in(parameters, "duration"))
 
 
 def _seconds(model: str, duration: float) -> int:
@@ -51,7 +62,3 @@ def _seconds(model: str, duration: float) -> int:
         return int(one_of(duration, (5, 10), field="duration"))
     low, high = (3, 15) if model.startswith(words.THREE_TO_FIFTEEN) else (1, 3600)
     return whole(duration, low, high, field="duration")
-
-
-def _told(seconds: str | None) -> float | None:
-    return None if seconds is None else float(seconds)

@@ -36,6 +36,9 @@ HOSTS = (
 )
 TEXT, IMAGE = "text2video", "image2video"
 KINDS = (TEXT, IMAGE)
+EXTERNAL_ID = "external_task_id"
+USUAL_SECONDS = "5"
+"""A clip's length where a create names none."""
 
 DEFAULT_MODEL = "kling-v1"
 """What the provider takes where none is named."""

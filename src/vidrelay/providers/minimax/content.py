@@ -8,6 +8,7 @@ from typing import Any
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
+from vidrelay.providers.minimax.sent import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, pictures
 from vidrelay.providers.replies import text_of
 from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra
@@ -65,7 +66,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         body["ratio"] = one_of(request.aspect_ratio, ratios, field="aspectRatio", known=model in MODELS)
     elif only_text and "ratio" not in extra:
         body["ratio"] = "16:9"
-    return Prepared(model=model, parameters=with_extra(body, extra), seconds=body["duration"])
+    return as_sent(with_extra(body, extra))
 
 
 def text_in(data: Mapping[str, Any]) -> str | None:

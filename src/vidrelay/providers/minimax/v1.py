@@ -23,6 +23,7 @@ from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.minimax import words
+from vidrelay.providers.minimax.sent import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures
 from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.uniform import at_most, one_of, only, with_extra
@@ -98,7 +99,7 @@ class V1Adapter(JsonAdapter):
             body["last_frame_image"] = given.last
         if given.others:
             body[SUBJECT] = [{"type": "character", "image": list(given.others)}]
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+        return as_sent(with_extra(body, request.extra))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

@@ -8,7 +8,9 @@ from typing import Any
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
+from vidrelay.providers.doorway import seconds_in
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, measured, pictures, together
+from vidrelay.providers.replies import text_of
 from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 from vidrelay.providers.vidu import words
 
@@ -53,4 +55,13 @@ def prepare(request: Request, assets: Mapping[str, Asset], *, max_prompt: int) -
         body["images"] = [*given.frames, *given.others]
     kinds = (words.TEXT, words.IMAGE, words.FRAMES)
     body["kind"] = words.REFERENCES if given.others else kinds[len(given.frames)]
-    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+    return as_sent(with_extra(body, request.extra))
+
+
+def as_sent(parameters: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Vidu's words already, `kind` among them.
+    """
+    return Prepared(
+        model=text_of(parameters, "model"), parameters=parameters, seconds=seconds_in(parameters, "duration")
+    )

@@ -26,6 +26,7 @@ HOSTS = (
     "prod-ss-vidu.s3.oss-cn-beijing.aliyuncs.com",
 )
 TEXT, IMAGE, FRAMES, REFERENCES = "text2video", "img2video", "start-end2video", "reference2video"
+KINDS = (TEXT, IMAGE, FRAMES, REFERENCES)
 
 DURATIONS = {"viduq3": (1, 16), "viduq2": (1, 10), "viduq1": (5, 5)}
 """The seconds that a model's clips may have, by the beginning of its name."""
