@@ -59,10 +59,23 @@ BUILT_IN: tuple[Provider, ...] = (
         door="vidrelay.providers.fal.door:make",
         key_envs=("FAL_KEY", "FAL_KEY_ID+FAL_KEY_SECRET"),
     ),
-    Provider(name="runway", factory="vidrelay.providers.runway.adapter:make", key_envs=("RUNWAYML_API_SECRET",)),
-    Provider(name="luma", factory="vidrelay.providers.luma.adapter:make", key_envs=("LUMAAI_API_KEY",)),
     Provider(
-        name="luma-agents", factory="vidrelay.providers.luma_agents.adapter:make", key_envs=("LUMA_AGENTS_API_KEY",)
+        name="runway",
+        factory="vidrelay.providers.runway.adapter:make",
+        door="vidrelay.providers.runway.door:make",
+        key_envs=("RUNWAYML_API_SECRET",),
+    ),
+    Provider(
+        name="luma",
+        factory="vidrelay.providers.luma.adapter:make",
+        door="vidrelay.providers.luma.door:make",
+        key_envs=("LUMAAI_API_KEY",),
+    ),
+    Provider(
+        name="luma-agents",
+        factory="vidrelay.providers.luma_agents.adapter:make",
+        door="vidrelay.providers.luma_agents.door:make",
+        key_envs=("LUMA_AGENTS_API_KEY",),
     ),
     Provider(
         name="google",
@@ -71,7 +84,12 @@ BUILT_IN: tuple[Provider, ...] = (
         key_envs=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     ),
     Provider(name="xai", factory="vidrelay.providers.xai.adapter:make", key_envs=("XAI_API_KEY",)),
-    Provider(name="openrouter", factory="vidrelay.providers.openrouter.adapter:make", key_envs=("OPENROUTER_API_KEY",)),
+    Provider(
+        name="openrouter",
+        factory="vidrelay.providers.openrouter.adapter:make",
+        door="vidrelay.providers.openrouter.door:make",
+        key_envs=("OPENROUTER_API_KEY",),
+    ),
     Provider(
         name="kling",
         factory="vidrelay.providers.kling.adapter:make",

@@ -25,6 +25,7 @@ from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between, likeness
 from vidrelay.providers.luma import words
+from vidrelay.providers.luma.parameters import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import length, one_of, only, with_extra
@@ -71,11 +72,9 @@ class LumaAdapter(JsonAdapter):
         only(request, "aspectRatio", "duration", "resolution", "references", who="Dream Machine")
         model = request.model_version or words.MODELS[0]
         known = model in words.MODELS
-        body: dict[str, Any] = {"generation_type": "video", "model": model, "prompt": request.prompt}
-        seconds = None
+        body: dict[str, Any] = {"model": model, "prompt": request.prompt}
         if request.duration is not None:
-            seconds = length(request.duration, words.DURATIONS, known=known)
-            body["duration"] = f"{seconds}s"
+            body["duration"] = f"{length(request.duration, words.DURATIONS, known=known)}s"
         if request.aspect_ratio is not None:
             body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
         if request.resolution is not None:
@@ -85,7 +84,7 @@ class LumaAdapter(JsonAdapter):
         keyframes = {name: {"type": "image", "url": url} for name, url in frames.items() if url is not None}
         if keyframes:
             body["keyframes"] = keyframes
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+        return as_sent(with_extra(body, request.extra))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

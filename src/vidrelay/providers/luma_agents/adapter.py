@@ -20,6 +20,7 @@ from vidrelay.core.lifecycle import Accepted, Failed, StillRunning
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words
+from vidrelay.providers.luma_agents.parameters import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, Picture, Pictures, bare, filled, pictures
 from vidrelay.providers.replies import answered, reason, rows_of, text_of, time_of
 from vidrelay.providers.uniform import length, one_of, only, with_extra
@@ -73,8 +74,10 @@ class LumaAgentsAdapter(JsonAdapter):
         if request.resolution is not None:
             video["resolution"] = one_of(request.resolution, words.RESOLUTIONS, field="resolution", known=known)
         given = pictures(request, assets, who="Luma Agents", roles=(FIRST, LAST))
-        body["video"] = video | _frames(given, seconds)
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+        video |= _frames(given, seconds)
+        if video:
+            body["video"] = video
+        return as_sent(with_extra(body, request.extra))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

@@ -21,6 +21,7 @@ from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openrouter import words
+from vidrelay.providers.openrouter.parameters import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, data_uri, filled, pictures
 from vidrelay.providers.replies import answered, number_of, object_of, reason, text_of, texts_of
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
@@ -72,7 +73,7 @@ class OpenRouterAdapter(JsonAdapter):
             body["frame_images"] = shown
         if given.others:
             body["input_references"] = [_image(one) for one in given.others]
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+        return as_sent(with_extra(body, request.extra))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

@@ -11,6 +11,7 @@ from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Pictures, pictures
+from vidrelay.providers.replies import number_of, text_of
 from vidrelay.providers.runway import words
 from vidrelay.providers.runway.models import DEFAULT_MODEL, MODELS, Kind, Model
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
@@ -53,21 +54,26 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     units = len(request.prompt.encode("utf-16-le", "surrogatepass")) // 2
     if model is not None and model.units is not None and units > model.units:
         raise InvalidRequest(f"prompt has {units} UTF-16 units; at most {model.units} are taken.", field="prompt")
-    duration = _seconds(request, model)
     body: dict[str, Any] = {
-        CALL: call,
         "model": name,
         "promptText": request.prompt,
         "promptImage": _frames(given),
         "references": [{"uri": one} for one in given.others] or None,
         "ratio": _ratio(request, assets, kind) if model is not None else request.aspect_ratio,
         "resolution": _resolution(request, kind) if model is not None else request.resolution,
-        "duration": duration,
+        "duration": _seconds(request, model),
         "seed": None if request.seed is None else whole(request.seed, 0, MAX_SEED, field="seed"),
         "negativePrompt": request.negative_prompt,
     }
     ours = {name: value for name, value in body.items() if value is not None}
-    return Prepared(model=name, parameters=with_extra(ours, request.extra), seconds=duration)
+    return as_sent(call, with_extra(ours, request.extra))
+
+
+def as_sent(call: str, body: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Runway's words already, of the call of that name.
+    """
+    return Prepared(model=text_of(body, "model"), parameters={**body, CALL: call}, seconds=number_of(body, "duration"))
 
 
 def _fields(model: Model | None) -> list[str]:
