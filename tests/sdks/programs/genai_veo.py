@@ -4,7 +4,9 @@ as one JSON object.
 """
 
 import asyncio
+import base64
 import json
+import os
 import sys
 import time
 import warnings
@@ -16,7 +18,12 @@ from google import genai
 from google.genai import errors, types
 
 BASE = sys.argv[1]
+KEY = os.environ.get("SDK_KEY", "right")
 MODEL = "veo-3.1-generate-preview"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBAQE"
+    "BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
+)
 
 
 def client_of(key: str) -> genai.Client:
@@ -31,8 +38,8 @@ def blocking() -> dict[str, Any]:
     Make a clip with both frames, fetch it; a job that is filtered, one that fails, a key that is refused.
     """
     seen: dict[str, Any] = {}
-    client = client_of("right")
-    picture = types.Image(image_bytes=b"hello", mime_type="image/png")
+    client = client_of(KEY)
+    picture = types.Image(image_bytes=PNG, mime_type="image/png")
     made = client.models.generate_videos(
         model=MODEL,
         prompt="a paper boat",
@@ -49,17 +56,20 @@ def blocking() -> dict[str, Any]:
             operation = client.operations.get(operation)
         return operation
 
+    # All are made before the first is waited for, since a relay asks the provider for each after ten seconds only.
+    filtered = client.models.generate_videos(model=MODEL, prompt="a [moderated] boat")
+    failed = client.models.generate_videos(model=MODEL, prompt="a [fail] boat")
     made = waited(made)
     video = made.response.generated_videos[0].video
     seen["ended"] = [made.done, made.error, video.uri.startswith("https://generativelanguage.googleapis.com/")]
     seen["is_mp4"] = client.files.download(file=video)[4:8] == b"ftyp"
-    filtered = waited(client.models.generate_videos(model=MODEL, prompt="a [moderated] boat"))
+    filtered = waited(filtered)
     seen["filtered"] = [
         filtered.response.generated_videos,
         filtered.response.rai_media_filtered_count,
         len(filtered.response.rai_media_filtered_reasons),
     ]
-    seen["failed"] = waited(client.models.generate_videos(model=MODEL, prompt="a [fail] boat")).error["code"]
+    seen["failed"] = waited(failed).error["code"]
     other = client_of("wrong")
     try:
         other.models.generate_videos(model=MODEL, prompt="a")
@@ -68,20 +78,21 @@ def blocking() -> dict[str, Any]:
     return seen
 
 
-async def at_once() -> list[bool | None]:
+async def at_once(*prompts: str) -> list[bool | None]:
     """
-    Make three clips at once.
+    Make those clips at once.
     """
-    client = client_of("right")
+    client = client_of(KEY)
 
-    async def one(number: int) -> bool | None:
-        made = await client.aio.models.generate_videos(model=MODEL, prompt=f"boat {number}")
+    async def one(prompt: str) -> bool | None:
+        made = await client.aio.models.generate_videos(model=MODEL, prompt=prompt)
         while not made.done:
             await asyncio.sleep(0.05)
             made = await client.aio.operations.get(made)
         return bool(made.response.generated_videos)
 
-    return list(await asyncio.gather(*map(one, range(3))))
+    return list(await asyncio.gather(*map(one, prompts)))
 
 
-print(json.dumps({**blocking(), "at_once": asyncio.run(at_once())}))
+SAME = ["the same boat"] * 3 if "same" in sys.argv else []
+print(json.dumps({**blocking(), "at_once": asyncio.run(at_once("boat 0", "boat 1", "boat 2", *SAME))}))

@@ -11,7 +11,7 @@ from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
-from vidrelay.providers.replies import object_of, reason, rows_of, text_of, told
+from vidrelay.providers.replies import number_of, object_of, reason, rows_of, text_of, told
 from vidrelay.providers.uniform import length, one_of, only, with_extra
 from vidrelay.providers.verdicts import Meaning, failed, ready
 
@@ -69,7 +69,15 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     if isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], Mapping):
         instance = with_extra(instance, extra.pop("instances")[0])
     body = with_extra({"model": model, "instances": [instance], "parameters": parameters}, extra)
-    return Prepared(model=model, parameters=body, seconds=parameters.get("durationSeconds"))
+    return as_sent(body)
+
+
+def as_sent(body: Mapping[str, Any]) -> Prepared:
+    """
+    What is in Veo's words already, `model` beside them.
+    """
+    seconds = number_of(object_of(body, "parameters"), "durationSeconds")
+    return Prepared(model=text_of(body, "model"), parameters=body, seconds=seconds)
 
 
 def written(picture: Mapping[str, str]) -> dict[str, Any]:

@@ -157,6 +157,13 @@ def file_id(uri: str) -> str | None:
     return found[1] if found else None
 
 
+def address(file_id: str) -> str:
+    """
+    The address of one of Google's own files.
+    """
+    return f"{HOST}/files/{file_id}:download?alt=media"
+
+
 def _seconds(delay: str | None) -> float | None:
     found = _DELAY.fullmatch(delay or "")
     return float(found[1]) if found else None
