@@ -83,7 +83,12 @@ BUILT_IN: tuple[Provider, ...] = (
         door="vidrelay.providers.google.door:make",
         key_envs=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     ),
-    Provider(name="xai", factory="vidrelay.providers.xai.adapter:make", key_envs=("XAI_API_KEY",)),
+    Provider(
+        name="xai",
+        factory="vidrelay.providers.xai.adapter:make",
+        door="vidrelay.providers.xai.door:make",
+        key_envs=("XAI_API_KEY",),
+    ),
     Provider(
         name="openrouter",
         factory="vidrelay.providers.openrouter.adapter:make",

@@ -34,7 +34,7 @@ from vidrelay.providers.verdicts import (
     ready,
     without_id,
 )
-from vidrelay.providers.xai import words
+from vidrelay.providers.xai import parameters, words
 
 
 class XaiAdapter(JsonAdapter):
@@ -78,7 +78,7 @@ class XaiAdapter(JsonAdapter):
             body["last_frame"] = {"url": given.last}
         if given.others:
             body["reference_images"] = [{"url": one} for one in given.others]
-        return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=body.get("duration"))
+        return parameters.as_sent(with_extra(body, request.extra))
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """
