@@ -196,6 +196,7 @@ async def assembled(
                     drop_idle=drop_idle,
                     key_from=account.key.told if account.key is not None else None,
                     door=make_door(account.provider, _dialect(account)),
+                    pass_through=account.pass_through,
                 )
             )
         relay = Relay(

@@ -50,6 +50,7 @@ class AccountSettings:
     base_url: str | None = None
     allow_hosts: tuple[str, ...] = ()
     private_network: bool = False
+    pass_through: bool = False
     dialect: str | None = None
     place: str | None = field(default=None, compare=False)
 
@@ -278,6 +279,7 @@ def _account(name: str, table: Table, key_envs: Mapping[str, tuple[str, ...]]) -
         base_url=_base_url(table, private),
         allow_hosts=_hosts(table),
         private_network=private,
+        pass_through=table.flag("pass_through", False),
         dialect=table.text("dialect"),
         place=table.place(),
     )

@@ -307,6 +307,12 @@ class Adapter(Protocol):
         """
         ...
 
+    def pass_on(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> HttpRequest:
+        """
+        A call of an SDK's that no door answers, with the account's key. `path` is the SDK's own, `query` as it came.
+        """
+        ...
+
     def check(self) -> Conversation[CheckOutcome]:
         """
         Find out whether the key is taken, without paying. Called only where `traits.can_check`.

@@ -25,7 +25,7 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Cancelled
-from vidrelay.core.messages import API_REPLY_BYTES, Form, HttpRequest, Inline, Json
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Form, HttpRequest, Inline, Json
 from vidrelay.core.task import CancelOutcome, RemoteFile, Task
 from vidrelay.providers.replies import content_at
 
@@ -104,6 +104,15 @@ class BaseAdapter:
         raise NotImplementedError
         yield  # makes this a conversation
 
+    def pass_on(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> HttpRequest:
+        """
+        There is no door, so nothing is passed on.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError
+
     def check(self) -> Conversation[CheckOutcome]:
         """
         Nothing free can be asked.
@@ -179,6 +188,26 @@ class JsonAdapter(BaseAdapter):
             body=body if not isinstance(body, Json) or _has_pictures(body.value) else _written(body.value),
             creates=creates,
             max_reply_bytes=max_reply_bytes,
+        )
+
+    def pass_on(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> HttpRequest:
+        """
+        The same call at the API, with the account's key. What the base address and the SDK's path both have (`/v1`)
+        stands there once. It is sent once, as a paid one is: nobody here knows what it costs.
+        """
+        parts = urlsplit(self.base)
+        ours, theirs = parts.path.strip("/").split("/") if parts.path.strip("/") else [], path.strip("/").split("/")
+        shared = next(
+            (count for count in range(min(len(ours), len(theirs)), 0, -1) if ours[-count:] == theirs[:count]), 0
+        )
+        rest = "/".join(theirs[shared:])
+        return HttpRequest(
+            method=method,
+            url=f"{self.base}/{rest}{'?' if query else ''}{query}",
+            headers={**headers, **self.authorization()},
+            body=body or None,
+            creates=method not in ("GET", "HEAD"),
+            max_reply_bytes=LIST_REPLY_BYTES,
         )
 
     def download(self, task: Task, output: RemoteFile) -> HttpRequest:

@@ -6,7 +6,7 @@ What the scheduler shows to those above it: the records it answers with, and its
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.door import Door
-from vidrelay.core.ports import Admission, CachedResult, Pause, ToldQuota
+from vidrelay.core.ports import Admission, CachedResult, Pause, Reply, ToldQuota
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
 
@@ -31,11 +31,12 @@ class Announcement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorWay:
     """
-    A door, and the account whose tasks are made through it.
+    A door, and the account whose tasks are made through it; `pass_through`: other calls are passed on.
     """
 
     account: str
     door: Door
+    pass_through: bool = False
 
 
 class WindowSource(StrEnum):
@@ -188,6 +189,18 @@ class RelayFace(Protocol):
     def doors(self) -> Mapping[str, DoorWay]:
         """
         The doors that there are, by the first segment of their addresses.
+        """
+        ...
+
+    def pass_on(
+        self, name: str, *, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Reply]:
+        """
+        Send a call that no door answers to the account's provider, once, with the account's key.
+
+        Raises:
+            InvalidRequest: Its path cannot be passed on.
+            TransportError: It failed, or nothing was sent since the account rests.
         """
         ...
 

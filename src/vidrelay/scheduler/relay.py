@@ -5,7 +5,7 @@ The relay: what doors, the server and embedding programs call.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,18 @@ from vidrelay.core.errors import (
 from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Admission, Assets, CachedResult, Clock, Files, How, ResultIndex, Store
+from vidrelay.core.ports import (
+    AccountBook,
+    Admission,
+    Assets,
+    CachedResult,
+    Clock,
+    Files,
+    How,
+    Reply,
+    ResultIndex,
+    Store,
+)
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,
@@ -47,6 +58,7 @@ from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
+from vidrelay.scheduler.passing import pass_on
 from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
@@ -354,12 +366,26 @@ class Relay:
         the first of its accounts.
         """
         ways = {
-            name: DoorWay(account=name, door=account.plan.door)
+            name: DoorWay(account=name, door=account.plan.door, pass_through=account.plan.pass_through)
             for name, account in self._accounts.items()
             if account.plan.door is not None
         }
         first = {self._accounts[name].plan.provider: way for name, way in reversed(ways.items())}
         return first | ways
+
+    def pass_on(
+        self, name: str, *, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Reply]:
+        """
+        Send a call that no door answers to the account's provider, once, with the account's key.
+
+        Raises:
+            InvalidRequest: Its path cannot be passed on.
+            TransportError: It failed, or nothing was sent since the account rests.
+        """
+        return pass_on(
+            self._accounts[name], self._clock, method=method, path=path, query=query, headers=headers, body=body
+        )
 
     def is_stale(self, task: Task) -> bool:
         """

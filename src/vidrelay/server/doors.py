@@ -71,7 +71,11 @@ MAX_PAGE = 500
 MAX_FORM_PARTS = 200
 MAX_NAMES = 10_000
 """So many names of uploaded pictures are held; then the oldest is forgotten."""
+MAX_PASSED_BYTES = 16 * 1024 * 1024
 FORCE = b"x-vidrelay-force"
+PASSED_IN = frozenset({"accept", "content-type", "prefer"})
+PASSED_OUT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id"})
+"""Of a call's and an answer's headers, those that are passed on; no key, no cookie, nothing of this machine."""
 
 _JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _FORM_TYPE = re.compile(r"multipart/form-data\s*;.*", re.IGNORECASE | re.DOTALL)
@@ -143,15 +147,18 @@ class DoorCalls:
     Answers the calls of every door.
     """
 
-    def __init__(self, relay: RelayFace, *, token: Callable[[], str], stopping: asyncio.Event, clock: Clock) -> None:
+    def __init__(
+        self, relay: RelayFace, *, token: Callable[[], str], stopping: asyncio.Event, clock: Clock, port: int
+    ) -> None:
         """
-        Once `stopping` is set, nothing new is taken in and no call waits any longer.
+        Once `stopping` is set, nothing new is taken in and no call waits any longer. `port` is that of plain http.
         """
         self._relay = relay
         self._files = FileCalls(relay)
         self._token = token
         self._stopping = stopping
         self._clock = clock
+        self._plain = f"http://127.0.0.1:{port}"
         self._names: dict[str, str] = {}
         self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
 
@@ -197,7 +204,12 @@ class DoorCalls:
             await answer(scope, receive, send)
 
     async def _answer(self, hall: _Hall, call: Call, seen: DoorCall, body: _Body) -> ASGIApp:
-        route, params = hall.find(seen.method, seen.path)
+        try:
+            route, params = hall.find(seen.method, seen.path)
+        except Refusal as unknown:
+            if unknown.code == "not_found" and hall.way.pass_through:
+                return await self._passed_on(hall.way, call, seen)
+            raise
         await _read(call, seen, body)
         seen = replace(seen, params=params, body=body.value)
         handling, sent, thrown = route.handler(seen), None, None
@@ -212,6 +224,23 @@ class DoorCalls:
             except VidrelayError as error:
                 # A door may know a better answer than an error.
                 thrown = error
+
+    async def _passed_on(self, way: DoorWay, call: Call, seen: DoorCall) -> ASGIApp:
+        self._refuse_when_stopping()
+        chunks = stream_body(call.receive, declared=call.content_length, limit=MAX_PASSED_BYTES)
+        body = b"" if seen.method in ("GET", "HEAD") else b"".join([chunk async for chunk in chunks])
+        query = call.scope["query_string"].decode("latin-1")
+        headers = {name: seen.headers[name] for name in PASSED_IN & seen.headers.keys()}
+        passing = self._relay.pass_on(
+            way.account, method=seen.method, path=seen.path, query=query, headers=headers, body=body
+        )
+        async with passing as reply:
+            if 300 <= reply.status < 400:
+                raise Refusal("redirected", "The provider leads this call to another place, and vidrelay goes nowhere.")
+            told = [
+                (name.encode(), reply.headers[name].encode("latin-1")) for name in PASSED_OUT & reply.headers.keys()
+            ]
+            return Answer(await reply.read(), status=reply.status, headers=(*DATA_HEADERS, *told))
 
     async def _grant(
         self, wish: Wish, way: DoorWay, call: Call, seen: DoorCall, body: _Body
@@ -340,7 +369,9 @@ class DoorCalls:
         )
 
     def _addresses(self, task: Task, seen: DoorCall) -> tuple[str, ...]:
-        origin, token = seen.base.rpartition("/")[0], self._token()
+        # What fetches the file of an SDK that speaks https need not be that SDK, and trust what it trusts.
+        origin = self._plain if seen.base.startswith("https:") else seen.base.rpartition("/")[0]
+        token = self._token()
         return tuple(
             f"{origin}/file/{task.id}/{file.index}/{file_proof(token, task_id=task.id, index=file.index)}"
             f".{ENDINGS.get(file.media_type, 'bin')}"

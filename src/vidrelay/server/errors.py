@@ -43,6 +43,7 @@ STATUSES: dict[str, tuple[int, str]] = {
     "internal_error": (500, "Internal error"),
     "bad_media": (502, "Bad media"),
     "dead_address": (502, "Dead address"),
+    "redirected": (502, "Redirected"),
     "outbound_refused": (502, "Outbound call refused"),
     "reply_too_large": (502, "Reply too large"),
     "transport_error": (502, "Provider not reached"),
