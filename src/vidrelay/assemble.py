@@ -7,7 +7,7 @@ import logging
 import os
 import random  # noqa: TID251 the one place that may
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version as installed_version
@@ -89,7 +89,7 @@ def transport_for(
     *,
     asset_path: Callable[[str], Path],
     count: Callable[..., None] = lambda **_: None,
-    own_port: Callable[[], int | None] = lambda: None,
+    own_ports: Callable[[], Collection[int]] = lambda: (),
 ) -> "HttpTransport":
     """
     The account's own way out, behind its own gate.
@@ -106,7 +106,7 @@ def transport_for(
         base_url=account.base_url,
         private_network=account.private_network,
         fake_ip=network.fake_ip,
-        own_port=own_port,
+        own_ports=own_ports,
     )
     return HttpTransport(
         gate,
@@ -124,7 +124,7 @@ async def assembled(
     state_dir: Path,
     *,
     environ: Mapping[str, str] | None = None,
-    own_port: Callable[[], int | None] = lambda: None,
+    own_ports: Callable[[], Collection[int]] = lambda: (),
     is_locked: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Relay]:
     """
@@ -134,7 +134,7 @@ async def assembled(
         config: The settings.
         state_dir: Where its database, cache and assets are; the caller holds its lock.
         environ: Where keys may come from; None: the process's own environment.
-        own_port: The relay's own port, which no account may reach.
+        own_ports: The relay's own ports, which no account may reach.
         is_locked: Whether the caller still holds the directory's lock.
 
     Raises:
@@ -173,7 +173,7 @@ async def assembled(
                     adapter,
                     asset_path=assets.location,
                     count=store.count,
-                    own_port=own_port,
+                    own_ports=own_ports,
                 )
                 drop_idle = way_out.drop_idle
             stack.push_async_callback(transport.aclose)

@@ -179,7 +179,7 @@ def test_the_relays_own_port_is_never_reached() -> None:
     A base URL at the port of the relay itself is refused.
     """
     with pytest.raises(OutboundRefused, match="own"):
-        Gate(base_url="http://127.0.0.1:8000", own_port=lambda: 8000).admit("http://127.0.0.1:8000/x")
+        Gate(base_url="http://127.0.0.1:8000", own_ports=lambda: (7999, 8000)).admit("http://127.0.0.1:8000/x")
 
 
 @pytest.mark.parametrize(

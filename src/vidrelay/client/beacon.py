@@ -18,6 +18,8 @@ from vidrelay.core.proof import is_token
 NAME = "relay.json"
 MAX_BYTES = 16 * 1024
 
+# No link is followed, no child inherits it, no line's end is changed; each where the system knows of that.
+_EXACT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _WORD = re.compile(r"[A-Za-z0-9.:+_-]{1,128}")
 
 
@@ -26,7 +28,7 @@ class Beacon:
     """
     What a ready relay tells: its port and token, its process, and whether it leaves by itself when idle.
 
-    `started_at` is RFC 3339; `instance` names this one run.
+    `started_at` is RFC 3339; `instance` names this one run. `tls_port` is where it speaks https, None: nowhere.
     """
 
     port: int
@@ -36,6 +38,7 @@ class Beacon:
     instance: str
     started_at: str
     idle_exit: bool = False
+    tls_port: int | None = None
 
     @property
     def url(self) -> str:
@@ -49,27 +52,31 @@ def read_beacon(state_dir: Path) -> Beacon | None:
     """
     What `relay.json` says; None where it is missing, not ours alone, or not what a relay writes.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    data = read_private(state_dir / NAME)
+    return None if data is None else _parse(data)
+
+
+def read_private(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
+    """
+    A small file of this user's alone; None where it is missing, a link, larger than that, or open to others.
+    """
+    flags = os.O_RDONLY | _EXACT | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(state_dir / NAME, flags)
+        descriptor = os.open(path, flags)
     except OSError:
         return None
-    try:
-        if not is_ours(os.fstat(descriptor)):
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            return file.read(max_bytes + 1) if _is_ours(os.fstat(descriptor), max_bytes) else None
+        except OSError:
             return None
-        data = os.read(descriptor, MAX_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return _parse(data)
 
 
-def is_ours(facts: os.stat_result) -> bool:
+def _is_ours(facts: os.stat_result, max_bytes: int) -> bool:
     """
     Whether an open file is a small one that only this user can have written, and only this user can read.
     """
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > max_bytes:
         return False
     if not hasattr(os, "getuid"):
         return True
@@ -92,6 +99,7 @@ def _parse(data: bytes) -> Beacon | None:
             instance=_word(told["instance"]),
             started_at=_word(told["startedAt"]),
             idle_exit=told.get("idleExit") is True,
+            tls_port=None if told.get("tlsPort") is None else _count(told["tlsPort"], low=1, high=65535),
         )
     except (KeyError, ValueError):
         return None
@@ -132,6 +140,8 @@ def write_beacon(state_dir: Path, beacon: Beacon) -> None:
     }
     if beacon.idle_exit:
         told["idleExit"] = True
+    if beacon.tls_port is not None:
+        told["tlsPort"] = beacon.tls_port
     write_private(state_dir / NAME, json.dumps(told))
 
 
@@ -155,14 +165,13 @@ def write_private(path: Path, text: str) -> None:
         OSError: It cannot be written.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _EXACT
     descriptor = os.open(part, flags, 0o600)
     try:
-        try:
-            os.write(descriptor, text.encode())
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

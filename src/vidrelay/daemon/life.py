@@ -9,7 +9,8 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vidrelay.assemble import assembled, version
@@ -23,10 +24,13 @@ from vidrelay.core.wire import instant
 from vidrelay.daemon.idle import Activity
 from vidrelay.daemon.leftover import take_lock
 from vidrelay.daemon.logs import log_to
-from vidrelay.daemon.ports import candidates, ephemeral_range, open_first, try_port
+from vidrelay.daemon.ports import beside, candidates, ephemeral_range, open_first, try_port
 from vidrelay.daemon.state import Kept, StateLock, clear_drafts, prepare, read_kept, write_kept
+from vidrelay.daemon.tls import Certificate
+from vidrelay.providers.sdks import needs_tls
 from vidrelay.scheduler.relay import Relay
 from vidrelay.server.app import make_app
+from vidrelay.server.serve import TlsListener
 from vidrelay.server.serve import serve as serve_http
 
 logger = logging.getLogger(__name__)
@@ -83,17 +87,46 @@ async def _serve(wish: Wish, ready: Callable[[str], None], clock: Clock) -> None
         (wish.state_dir / NAME).unlink(missing_ok=True)
         clear_drafts(wish.state_dir)
         log_to(wish.state_dir)
-        listener, token = _listen(wish)
-        port = listener.getsockname()[1]
-        with listener:
-            async with assembled(wish.config, wish.state_dir, own_port=lambda: port, is_locked=lock.is_held) as relay:
-                await _Life(wish, relay, listener, token, clock).run(ready)
+        with ExitStack() as stack:
+            listening = _listen(wish, stack, clock)
+            own = listening.ports
+            async with assembled(wish.config, wish.state_dir, own_ports=lambda: own, is_locked=lock.is_held) as relay:
+                await _Life(wish, relay, listening, clock).run(ready)
     logger.info("relay.complete")
 
 
-def _listen(wish: Wish) -> tuple[socket.socket, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listening:
     """
-    The open port and the token: kept ones where the user wants that, else new ones.
+    Where the relay listens, and what lets callers in. `tls` None: no account's SDK needs it.
+    """
+
+    plain: socket.socket
+    token: str = field(repr=False)
+    tls: socket.socket | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def port(self) -> int:
+        return _port_of(self.plain)
+
+    @property
+    def tls_port(self) -> int | None:
+        return None if self.tls is None else _port_of(self.tls)
+
+    @property
+    def ports(self) -> frozenset[int]:
+        return frozenset({self.port} if self.tls_port is None else {self.port, self.tls_port})
+
+
+def _port_of(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port
+
+
+def _listen(wish: Wish, stack: ExitStack, clock: Clock) -> _Listening:
+    """
+    The open ports and the token: kept ones where the user wants that, else new ones. `stack` closes what is open.
     """
     keep = wish.config.token == "keep"  # noqa: S105 a choice, not a token
     kept = read_kept(wish.state_dir) if keep else None
@@ -110,10 +143,17 @@ def _listen(wish: Wish) -> tuple[socket.socket, str]:
         listener = found
     else:
         listener = open_first(candidates(ephemeral_range(), secrets.randbelow))
+    stack.enter_context(listener)
+    port, tls, certificate = _port_of(listener), None, None
+    if any(needs_tls(account.provider) for account in wish.config.accounts):
+        certificate = Certificate(wish.state_dir, clock)
+        tls = stack.enter_context(open_first(beside(port, first=kept.tls_port if kept else None)))
     token = kept.token if kept else f"{TOKEN_PREFIX}{secrets.token_urlsafe(32)}"
     if keep:
-        write_kept(wish.state_dir, Kept(token=token, port=listener.getsockname()[1]))
-    return listener, token
+        # A port for https that is not wanted now may be again.
+        tls_port = _port_of(tls) if tls is not None else kept.tls_port if kept else None
+        write_kept(wish.state_dir, Kept(token=token, port=port, tls_port=tls_port))
+    return _Listening(plain=listener, token=token, tls=tls, certificate=certificate)
 
 
 class _Life:
@@ -121,27 +161,28 @@ class _Life:
     The relay from ready to drained.
     """
 
-    def __init__(self, wish: Wish, relay: Relay, listener: socket.socket, token: str, clock: Clock) -> None:
+    def __init__(self, wish: Wish, relay: Relay, listening: _Listening, clock: Clock) -> None:
         self._wish = wish
         self._relay = relay
-        self._listener = listener
+        self._listening = listening
         self._clock = clock
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()
         self._hurried = asyncio.Event()
         self._unusable: DatabaseUnusable | None = None
         self._beacon = Beacon(
-            port=listener.getsockname()[1],
-            token=token,
+            port=listening.port,
+            token=listening.token,
             pid=os.getpid(),
             version=version(),
             instance=secrets.token_urlsafe(16),
             started_at=instant(clock.now()),
             idle_exit=wish.idle_exit is not None,
+            tls_port=listening.tls_port,
         )
         app = make_app(
             relay,
-            token=lambda: token,
+            token=lambda: listening.token,
             port=self._beacon.port,
             instance=self._beacon.instance,
             version=self._beacon.version,
@@ -149,6 +190,7 @@ class _Life:
             shutdown=self._stopping.set,
             stop_streams=self._closing,
             origins=wish.config.origins,
+            tls_port=listening.tls_port,
         )
         self._activity = Activity(app, clock)
 
@@ -164,24 +206,43 @@ class _Life:
             listening = asyncio.Event()
             driving = group.create_task(self._drive())
             serving = group.create_task(
-                serve_http(self._activity, self._listener, stop=self._closing, ready=listening.set, grace=CALL_SECONDS)
+                serve_http(
+                    self._activity,
+                    self._listening.plain,
+                    stop=self._closing,
+                    ready=listening.set,
+                    grace=CALL_SECONDS,
+                    tls=self._tls(),
+                )
             )
             await listening.wait()
             self._announce()
             logger.info("relay.started port=%d version=%s", self._beacon.port, self._beacon.version)
             ready(self._beacon.url)
             idling = group.create_task(self._leave_when_idle())
+            renewing = group.create_task(self._keep_certificate())
             hurrying = group.create_task(self._hurry(serving))
             await self._stopping.wait()
             logger.info("relay.stopping live=%d", len(self._relay.live()))
             remove_beacon(self._wish.state_dir, self._beacon.instance)
             idling.cancel()
+            renewing.cancel()
             self._closing.set()
             await self._relay.stop(grace=CREATE_SECONDS)
             await asyncio.wait([driving, serving])
             hurrying.cancel()
         if self._unusable is not None:
             raise self._unusable
+
+    def _tls(self) -> TlsListener | None:
+        tls, certificate = self._listening.tls, self._listening.certificate
+        return (
+            TlsListener(sock=tls, context=certificate.context) if tls is not None and certificate is not None else None
+        )
+
+    async def _keep_certificate(self) -> None:
+        if self._listening.certificate is not None:
+            await self._listening.certificate.keep_good()
 
     def _announce(self) -> None:
         try:

@@ -52,6 +52,15 @@ def candidates(ephemeral: EphemeralRange, draw: Callable[[int], int]) -> list[in
     return pool[start : start + TRIES]
 
 
+def beside(port: int, *, first: int | None = None) -> list[int]:
+    """
+    The ports to try for a second listener: `first`, if there is one, and the ten next to the first listener's.
+    """
+    step = 1 if port + TRIES <= LAST_PORT else -1
+    near = [port + step * distance for distance in range(1, TRIES + 1)]
+    return near if first is None else [first, *near]
+
+
 def open_first(ports: list[int]) -> socket.socket:
     """
     Listen on the first of these ports that is free.

@@ -10,16 +10,16 @@ import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
-from vidrelay.client.beacon import is_ours, write_private
+from vidrelay.client.beacon import read_private, write_private
 from vidrelay.core.errors import RelayUnavailable
 from vidrelay.core.proof import is_token
 
 LOCK_NAME = "relay.lock"
 KEEP_NAME = "keep.json"
 
-_DRAFT = re.compile(r"\.(?:relay|keep)\.json\.[0-9a-f]{16}")
+_DRAFT = re.compile(r"\.(?:relay\.json|keep\.json|tls\.pem)\.[0-9a-f]{16}")
 
 
 def prepare(state_dir: Path) -> None:
@@ -150,39 +150,34 @@ def _lock(descriptor: int) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """
-    The token and port of `token = "keep"`.
+    The token and port of `token = "keep"`, and the port for https where there is one.
     """
 
     token: str = field(repr=False)
     port: int
+    tls_port: int | None = None
 
 
 def read_kept(state_dir: Path) -> Kept | None:
     """
     What `keep.json` keeps; None where it is missing, or not what a relay writes.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    # Before the directory was closed to others, somebody may have put a token there that they know.
+    data = read_private(state_dir / KEEP_NAME)
     try:
-        descriptor = os.open(state_dir / KEEP_NAME, flags)
-    except OSError:
+        told: Any = json.loads((data or b"").decode())
+    except (ValueError, RecursionError):
         return None
-    try:
-        # Before the directory was closed to others, somebody may have put a token there that they know.
-        if not is_ours(os.fstat(descriptor)):
-            return None
-        told: Any = json.loads(os.read(descriptor, 4096).decode())
-    except (OSError, ValueError, RecursionError):
-        return None
-    finally:
-        os.close(descriptor)
     if not isinstance(told, dict):
         return None
-    token, port = told.get("token"), told.get("port")
-    if not is_token(token):
+    token, port, tls_port = told.get("token"), told.get("port"), told.get("tlsPort")
+    if not is_token(token) or not _is_port(port):
         return None
-    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
-        return None
-    return Kept(token=token, port=port)
+    return Kept(token=token, port=port, tls_port=tls_port if _is_port(tls_port) else None)
+
+
+def _is_port(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
 
 
 def write_kept(state_dir: Path, kept: Kept) -> None:
@@ -192,4 +187,5 @@ def write_kept(state_dir: Path, kept: Kept) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    write_private(state_dir / KEEP_NAME, json.dumps({"token": kept.token, "port": kept.port}))
+    told = {"token": kept.token, "port": kept.port} | ({} if kept.tls_port is None else {"tlsPort": kept.tls_port})
+    write_private(state_dir / KEEP_NAME, json.dumps(told))

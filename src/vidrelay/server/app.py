@@ -32,6 +32,7 @@ def make_app(
     shutdown: Callable[[], None],
     stop_streams: asyncio.Event,
     origins: Iterable[str] = (),
+    tls_port: int | None = None,
 ) -> ASGIApp:
     """
     The whole HTTP interface of a relay.
@@ -46,6 +47,7 @@ def make_app(
         shutdown: Called once `POST /shutdown` has been answered; returns at once.
         stop_streams: When set, event streams end, long polls are answered, and nothing new is taken in.
         origins: Further origins that may call, exactly as browsers send them.
+        tls_port: The port of https, for SDKs that speak nothing else; None: there is none.
     """
     logins = Logins(token, clock, cookie_name=f"vidrelay_{port}_{instance}")
     endpoints = routes(
@@ -59,10 +61,10 @@ def make_app(
         shutdown=shutdown,
         stop_streams=stop_streams,
     )
-    doors = DoorCalls(relay, token=token, stopping=stop_streams, clock=clock)
+    doors = DoorCalls(relay, token=token, stopping=stop_streams, clock=clock, port=port)
     own = {endpoint.path.split("/")[1].encode() for endpoint in endpoints}
     ways = dict.fromkeys(doors.names() - own, doors)
-    return Gate(Dispatcher(endpoints, ways), token=token, logins=logins, port=port, origins=origins)
+    return Gate(Dispatcher(endpoints, ways), token=token, logins=logins, port=port, tls_port=tls_port, origins=origins)
 
 
 def routes(

@@ -41,15 +41,24 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: Callable[[], str], logins: Logins, port: int, origins: Iterable[str] = ()
+        self,
+        app: ASGIApp,
+        *,
+        token: Callable[[], str],
+        logins: Logins,
+        port: int,
+        tls_port: int | None = None,
+        origins: Iterable[str] = (),
     ) -> None:
         """
-        `token` gives the token of the moment; `origins` are further origins that are let in, exactly as written.
+        `token` gives the token of the moment; `tls_port` is the port of https, None: there is none; `origins` are
+        further origins that are let in, exactly as written.
         """
         self._app = app
         self._token = token
         self._logins = logins
-        self._hosts = frozenset(b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]"))
+        self._hosts = _own_hosts(port)
+        self._tls_hosts = frozenset[bytes]() if tls_port is None else _own_hosts(tls_port)
         self._own_origins = frozenset(b"http://" + host for host in self._hosts)
         self._extra_origins = frozenset(origin.encode() for origin in origins)
 
@@ -68,22 +77,44 @@ class Gate:
 
     def _admits(self, scope: Scope) -> bool:
         seen = _watched(scope)
-        if seen is None or seen.get(b"host") not in self._hosts:
+        if seen is None:
+            return False
+        if scope["scheme"] == "https":
+            return self._admits_tls(scope, seen)
+        if seen.get(b"host") not in self._hosts:
             return False
         with_code = self._brings_code(scope)
         if not self._is_at_home(seen, from_anywhere=with_code):
             return False
         if scope["method"] == "POST" and scope["raw_path"] == PROOF_PATH:
             return True
-        if scope["raw_path"].startswith(b"/file/") and self._brings_file_proof(scope):
-            return True
-        if scope["query_string"].startswith(DOOR_PROOF) and self._brings_door_proof(scope):
+        if self._brings_proof(scope):
             return True
         if with_code or (scope["method"] == "POST" and scope["raw_path"] == LOGIN_PATH):
             return _is_same_origin(seen)
         if _CREDENTIALS.isdisjoint(seen):
             return self._is_logged_in(scope, seen)
         return self._knows_token(seen)
+
+    def _admits_tls(self, scope: Scope, seen: Mapping[bytes, bytes]) -> bool:
+        """
+        Over https only SDKs call, so there are no pages of our own, no login, and nothing without a key.
+        """
+        if seen.get(b"host") not in self._tls_hosts:
+            return False
+        origin = seen.get(b"origin")
+        at_home = origin in self._extra_origins if origin is not None else seen.get(b"sec-fetch-site") in _OWN_SITES
+        return at_home and (
+            self._brings_proof(scope) or (not _CREDENTIALS.isdisjoint(seen) and self._knows_token(seen))
+        )
+
+    def _brings_proof(self, scope: Scope) -> bool:
+        """
+        Whether the address itself is one that a door gave out.
+        """
+        if scope["raw_path"].startswith(b"/file/") and self._brings_file_proof(scope):
+            return True
+        return scope["query_string"].startswith(DOOR_PROOF) and self._brings_door_proof(scope)
 
     def _brings_code(self, scope: Scope) -> bool:
         """
@@ -134,6 +165,10 @@ class Gate:
                 right = right and scheme.lower() in _SCHEMES
             right = hmac.compare_digest(given.strip(b" "), token) and right
         return right
+
+
+def _own_hosts(port: int) -> frozenset[bytes]:
+    return frozenset(b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]"))
 
 
 def _watched(scope: Scope) -> dict[bytes, bytes] | None:

@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -36,8 +38,24 @@ MAX_DISCARDED_BYTES = 96 * 1024 * 1024
 BACKLOG = 512
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsListener:
+    """
+    A second bound socket, at which the same application is served over TLS; `context` holds the certificate.
+    """
+
+    sock: socket.socket
+    context: ssl.SSLContext
+
+
 async def serve(
-    app: ASGIApp, sock: socket.socket, *, stop: asyncio.Event, ready: Callable[[], None], grace: float = 10.0
+    app: ASGIApp,
+    sock: socket.socket,
+    *,
+    stop: asyncio.Event,
+    ready: Callable[[], None],
+    grace: float = 10.0,
+    tls: TlsListener | None = None,
 ) -> None:
     """
     Serve `app` on a bound socket until `stop` is set; the socket is closed then.
@@ -48,6 +66,7 @@ async def serve(
         stop: Ends the service.
         ready: Called once connections are accepted.
         grace: Seconds that calls under way may still take after `stop`.
+        tls: A second listener, for TLS, with the same bounds; None: there is none.
     """
     config = uvicorn.Config(
         app,
@@ -62,7 +81,7 @@ async def serve(
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    await _Server(config, stop=stop, ready=ready).serve(sockets=[sock])
+    await _Server(config, stop=stop, ready=ready, tls=tls).serve(sockets=[sock])
 
 
 class _Server(uvicorn.Server):
@@ -70,10 +89,13 @@ class _Server(uvicorn.Server):
     A server that leaves signals alone, and is told to stop by an event instead of looking ten times a second.
     """
 
-    def __init__(self, config: uvicorn.Config, *, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, stop: asyncio.Event, ready: Callable[[], None], tls: TlsListener | None
+    ) -> None:
         super().__init__(config)
         self._stop = stop
         self._ready = ready
+        self._tls = tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -87,7 +109,25 @@ class _Server(uvicorn.Server):
         Accept connections, and say so.
         """
         await super().startup(sockets)
+        if self._tls is not None:
+            # Beside the first one and not in a server of its own, so that both share one bound on connections.
+            self.servers.append(await self._listen_tls(self._tls))
         self._ready()
+
+    async def _listen_tls(self, tls: TlsListener) -> asyncio.Server:
+        def connection() -> BoundedProtocol:
+            return BoundedProtocol(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=None
+            )
+
+        return await asyncio.get_running_loop().create_server(
+            connection,
+            sock=tls.sock,
+            ssl=tls.context,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=HEADER_SECONDS,
+            ssl_shutdown_timeout=STALL_AT_STOP_SECONDS,
+        )
 
     async def main_loop(self) -> None:
         """

@@ -9,7 +9,7 @@ is refused, not repaired.
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -95,14 +95,14 @@ class Gate:
         private_network: bool = False,
         fake_ip: bool = False,
         resolve: Resolve = system_resolve,
-        own_port: Callable[[], int | None] = lambda: None,
+        own_ports: Callable[[], Collection[int]] = lambda: (),
     ) -> None:
         """
         Open the way to `hosts`: exact names, or `*.suffix` for every name below that suffix, over TLS at port 443.
 
         `base_url` opens exactly its own scheme, host and port; http, and addresses that are not public, only where it
         is this machine, or with `private_network` a private address. `fake_ip` accepts 198.18.0.0/15 as an answer for
-        a public name (proxies that invent addresses). `own_port` tells the relay's own port, which is never reached.
+        a public name (proxies that invent addresses). `own_ports` tells the relay's own ports, which are never reached.
 
         Raises:
             ConfigError: A host or the base URL is not of that kind.
@@ -110,7 +110,7 @@ class Gate:
         self._exact, self._suffixes = _read_hosts(hosts)
         self._fake_ip = fake_ip
         self._resolve = resolve
-        self._own_port = own_port
+        self._own_ports = own_ports
         self._base = None if base_url is None else _read_base(base_url)
         self._reach = _Reach.PUBLIC if self._base is None else _reach(self._base, private_network=private_network)
 
@@ -125,7 +125,7 @@ class Gate:
         """
         read = _read(url)
         if self._base is not None and read.origin == self._base.origin:
-            if self._reach is _Reach.LOOPBACK and read.port == self._own_port():
+            if self._reach is _Reach.LOOPBACK and read.port in self._own_ports():
                 raise OutboundRefused(f"Port {read.port} is the relay's own.")
             return _as_direct(read) if self._reach is not _Reach.PUBLIC else read
         if not self._listed(read.host):
