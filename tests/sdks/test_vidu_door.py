@@ -4,10 +4,13 @@ A client of Vidu's API through a relay's door: client, relay and pretend provide
 
 from typing import Any
 
+import pytest
 
-async def test_a_client_makes_fetches_lists_and_stops_clips(run_door: Any) -> None:
-    """From text, an upload and a picture inline, once for three at once; a stop; a failure; a wrong key."""
-    ran = await run_door("vidu_client", provider="vidu", dialect="vidu", upstream="/ent/v2")
+
+@pytest.mark.parametrize("armed", [(), ("create-drop-after",)])
+async def test_a_client_makes_fetches_lists_and_stops_clips(run_door: Any, armed: tuple[str, ...]) -> None:
+    """From text, an upload and a picture inline; three at once; a stop; a failure; a wrong key; a lost answer."""
+    ran = await run_door("vidu_client", provider="vidu", dialect="vidu", upstream="/ent/v2", armed=armed)
     looks = ran.printed.pop("looks")
     assert ran.printed == {
         "twins": 1,
@@ -24,7 +27,8 @@ async def test_a_client_makes_fetches_lists_and_stops_clips(run_door: Any) -> No
         "missing": [404, "TaskNotFound"],
         "refused": 403,
     }
-    assert ran.ledger["creates"]["received"] == 4
+    assert ran.ledger["creates"]["received"] == len(ran.jobs) == 4
+    assert ran.ledger["creates"]["lost"] == len(armed)
     assert ran.ledger["polls"] + ran.ledger["lists"] < looks / 4
     assert sorted(job.pictures for job in ran.jobs) == [0, 0, 0, 2]
     assert all(seen["place"] != "delete" for seen in ran.ledger["requests"])
