@@ -12,6 +12,7 @@ from loopback import TOKEN, Served
 from vidrelay.core.proof import client_proof, server_proof
 from vidrelay.server.app import routes
 from vidrelay.server.dispatch import Endpoint
+from vidrelay.server.gate import Gate
 from vidrelay.server.login import Logins
 from vidrelay.testing.clock import FakeClock
 
@@ -564,3 +565,26 @@ async def test_proof_is_not_asked_for_by_looking(served):
     assert (await served.client.get("/proof")).status_code == 405
     host = [(b"Host", b"127.0.0.1:%d" % served.port)]
     assert (await served.raw(call("GET", "/proof", host))).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "left"),
+    [(b"content-length", b"2", 0), (b"transfer-encoding", b"chunked", 0), (b"expect", b"100-continue", 2)],
+)
+async def test_a_body_under_way_is_let_pass_before_the_refusal_closes(name, value, left):
+    """
+    Closing on it would reset the connection, and an SDK whose key is wrong would see no 403 but try again.
+    """
+    parts = [{"type": "http.request", "body": b"a", "more_body": more} for more in (True, False)]
+    left_when_answered = []
+
+    async def receive():
+        return parts.pop(0)
+
+    async def send(message):
+        left_when_answered.append(len(parts))
+
+    gate = Gate(send, token=lambda: TOKEN, logins=Logins(lambda: TOKEN, FakeClock(), cookie_name="c"), port=1)
+    scope = {"type": "http", "scheme": "http", "method": "POST", "raw_path": b"/x", "path": "/x", "query_string": b""}
+    await gate({**scope, "headers": [(name, value)]}, receive, send)
+    assert left_when_answered[0] == left

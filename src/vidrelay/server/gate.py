@@ -7,6 +7,8 @@ Origin and Sec-Fetch-Site stop one that calls across origins, and the token stop
 stands in for the token; it is asked for more, because a cookie comes along with calls that nobody meant.
 """
 
+import asyncio
+import contextlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +28,9 @@ DOOR_PROOF = b"proof="
 LOGIN_PATH = b"/login"
 PAGE_KEY = b"x-vidrelay-page"
 """The header in which a page sends the key that its login gave it."""
+
+LET_PASS_SECONDS = 1.0
+LET_PASS_BYTES = 96 * 1024 * 1024
 
 _SCHEMES = frozenset({b"bearer", b"key", b"token"})
 _OWN_SITES = frozenset({None, b"same-origin", b"none"})
@@ -73,6 +78,7 @@ class Gate:
         elif self._admits(scope):
             await self._app(scope, receive, send)
         else:
+            await _let_pass(scope, receive)
             await FORBIDDEN(scope, receive, send)
 
     def _admits(self, scope: Scope) -> bool:
@@ -189,6 +195,21 @@ def _is_same_origin(seen: Mapping[bytes, bytes]) -> bool:
     Whether a browser's call comes from the very host it goes to: of the three own names, another one is another site.
     """
     return seen.get(b"origin") in (None, b"http://" + seen[b"host"])
+
+
+async def _let_pass(scope: Scope, receive: Receive) -> None:
+    """
+    Drop the body of a call that is refused, as far as it comes soon: the refusal closes the connection, and with a body
+    under way that would reset it, so that the client saw no refusal and tried again.
+    """
+    names = {name for name, _ in scope["headers"]}
+    if names.isdisjoint((b"content-length", b"transfer-encoding")) or b"expect" in names:
+        return
+    left = LET_PASS_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LET_PASS_SECONDS):
+            while left > 0 and (message := await receive()).get("more_body"):
+                left -= len(message.get("body", b""))
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
