@@ -1,11 +1,12 @@
 """
 The load: a process of its own whose connections each send the next request as soon as the last one is answered.
 
-    python -m bench.load '{"port": …, "connections": …, "seconds": …, "request": "…", "body": "…"}'
+    python -m bench.load '{"port": …, "connections": …, "seconds": …, "every": …, "requests": ["…"], "body": "…"}'
 
 prints one JSON object: how many answers came in how long, the statuses, and the latencies' percentiles in milliseconds.
-`@@` in the body is replaced by a number that no other request of the run has. Raw protocols on purpose: an HTTP client
-costs more than the routes that are measured.
+Between an answer and a connection's next request `every` seconds pass (0 unless given). `@@` in the body is replaced by a
+number that no other request of the run has. Raw protocols on purpose: an HTTP client costs more than the routes that are
+measured.
 """
 
 import asyncio
@@ -15,18 +16,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, cycle
 from typing import Any
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 HEAD_END = b"\r\n\r\n"
 
 
-def requests(head: str, body: str, first: int) -> Iterator[bytes]:
+def requests(heads: list[str], body: str, first: int) -> Iterator[bytes]:
     """
-    Endless requests; where the body has a `@@`, each has its own number.
+    Endless requests, each head in its turn; where the body has a `@@`, each has its own number.
     """
-    for number in count(first):
+    for number, head in zip(count(first), cycle(heads), strict=False):
         payload = body.replace("@@", f"{number:015d}").encode()
         length = f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n" if payload else ""
         yield f"{head}\r\n{length}\r\n".encode() + payload
@@ -37,11 +38,19 @@ class Caller(asyncio.Protocol):
     One keep-alive connection.
     """
 
-    def __init__(self, source: Iterator[bytes], until: float, latencies: list[float], statuses: Counter[str]) -> None:
+    def __init__(
+        self,
+        source: Iterator[bytes],
+        until: float,
+        latencies: list[float],
+        statuses: Counter[str],
+        every: float = 0.0,
+    ) -> None:
         """
-        Send from `source` until the perf counter passes `until`.
+        Send from `source` until the perf counter passes `until`, so many seconds after each answer.
         """
         self.source, self.until, self.latencies, self.statuses = source, until, latencies, statuses
+        self.every = every
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.buffer = b""
         self.sent_at = 0.0
@@ -79,7 +88,10 @@ class Caller(asyncio.Protocol):
         self.latencies.append(time.perf_counter() - self.sent_at)
         self.statuses[self.buffer[9:12].decode()] += 1
         self.buffer = self.buffer[whole:]
-        self.send()
+        if self.every:
+            asyncio.get_running_loop().call_later(self.every, self.send)
+        else:
+            self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """
@@ -96,13 +108,15 @@ async def run(order: dict[str, Any]) -> dict[str, Any]:
     """
     latencies: list[float] = []
     statuses: Counter[str] = Counter()
-    source = requests(order["request"], order["body"], time.time_ns() // 1000)
+    source = requests(order["requests"], order["body"], time.time_ns() // 1000)
     start = time.perf_counter()
     loop = asyncio.get_running_loop()
     callers = [
         (
             await loop.create_connection(
-                lambda: Caller(source, start + order["seconds"], latencies, statuses), "127.0.0.1", order["port"]
+                lambda: Caller(source, start + order["seconds"], latencies, statuses, order.get("every", 0.0)),
+                "127.0.0.1",
+                order["port"],
             )
         )[1]
         for _ in range(order["connections"])

@@ -107,11 +107,12 @@ def _port_told(child: subprocess.Popen[str]) -> int:
 
 
 @contextmanager
-def pretend_provider() -> Iterator[int]:
+def pretend_provider(*flags: str) -> Iterator[int]:
     """
     A provider whose jobs of the model `slow` never end, so that in a window of one every later task waits; its port.
     """
-    with process("vidrelay", "simulate", "--queue-seconds", "0", "--models", "fast=0,slow=36000") as (child, _):
+    usual = ("--queue-seconds", "0", "--models", "fast=0,slow=36000")
+    with process("vidrelay", "simulate", *(flags or usual)) as (child, _):
         yield _port_told(child)
 
 
@@ -158,17 +159,22 @@ def bare_routes(task: Path) -> Iterator[Running]:
         yield Running(port=port, pid=child.pid, token="", ready_seconds=time.perf_counter() - start)
 
 
-def load(server: Running, *, method: str, path: str, body: str, connections: int, seconds: float) -> dict[str, Any]:
+def load(
+    server: Running, *paths: str, method: str, body: str, connections: int, seconds: float, every: float = 0.0
+) -> dict[str, Any]:
     """
-    Ask that server for so long from a process of its own; percentiles are milliseconds.
+    Ask that server for so long from a process of its own, each path in its turn; percentiles are milliseconds.
+
+    `every`: so many seconds pass between an answer and the connection's next request.
     """
     token = f"\r\nX-Local-Token: {server.token}" if server.token else ""
     order = {
         "port": server.port,
         "connections": connections,
         "seconds": seconds,
-        "request": f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}{token}",
+        "requests": [f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}{token}" for path in paths],
         "body": body,
+        "every": every,
     }
     return ask("bench.load", json.dumps(order))
 
