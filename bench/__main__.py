@@ -64,7 +64,7 @@ def measure(server: Running, method: str, path: str, connections: int) -> dict[s
     One round against one server.
     """
     body = BODY if method == "POST" else ""
-    told = load(server, method=method, path=path, body=body, connections=connections, seconds=ROUND_SECONDS)
+    told = load(server, path, method=method, body=body, connections=connections, seconds=ROUND_SECONDS)
     if set(told["statuses"]) - {"200", "202"}:
         raise RuntimeError(f"{method} {path} answered {told['statuses']}")
     return told

@@ -3,10 +3,10 @@ The load: a process of its own whose connections each send the next request as s
 
     python -m bench.load '{"port": …, "connections": …, "seconds": …, "every": …, "requests": ["…"], "body": "…"}'
 
-prints one JSON object: how many answers came in how long, the statuses, and the latencies' percentiles in milliseconds.
-Between an answer and a connection's next request `every` seconds pass (0 unless given). `@@` in the body is replaced by a
-number that no other request of the run has. Raw protocols on purpose: an HTTP client costs more than the routes that are
-measured.
+prints one JSON object: how many answers came in how long, the statuses, and the latencies' percentiles in
+milliseconds. Between an answer and a connection's next request `every` seconds pass (0 unless given). `@@` in the body
+is replaced by a number that no other request of the run has. Raw protocols on purpose: an HTTP client costs more than
+the routes that are measured.
 """
 
 import asyncio
