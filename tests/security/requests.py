@@ -39,6 +39,8 @@ TARGETS = [
         b"/file/t/0/" + b"0" * 64 + b".mp4",
         b"/file/t/0/x.mp4",
         b"/openai/v1/videos",
+        b"/openai/v1/videos?proof=" + b"0" * 64,
+        b"/shutdown?proof=" + b"0" * 64,
         b"/openai",
         b"/openai/",
         b"/sim/v1/videos/t",
