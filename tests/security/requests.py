@@ -38,6 +38,7 @@ TARGETS = [
     *(
         b"/file/t/0/" + b"0" * 64 + b".mp4",
         b"/file/t/0/x.mp4",
+        b"/file/t/0/sim",
         b"/openai/v1/videos",
         b"/openai/v1/videos?proof=" + b"0" * 64,
         b"/shutdown?proof=" + b"0" * 64,

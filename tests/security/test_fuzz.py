@@ -2,6 +2,7 @@
 Whatever comes over the wire, the relay answers, stays whole, and stays small.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,9 @@ def test_every_route_is_asked_for() -> None:
     """
     asked = {target.decode("latin-1").partition("?")[0] for target in TARGETS}
     paths = describe("1")["paths"]
-    assert {path.replace("{id}", "t").replace("{name}", "sim") for path in paths} - asked == set()
+    names = {"{id}": "t", "{index}": "0", "{name}": "sim"}
+    spelled = {re.sub(r"\{\w+\}", lambda found: names[found[0]], path) for path in paths}
+    assert spelled - asked == set()
 
 
 def test_no_input_shuts_the_relay_down() -> None:
