@@ -65,11 +65,15 @@ def read_private(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
         descriptor = os.open(path, flags)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(max_bytes + 1) if _is_ours(os.fstat(descriptor), max_bytes) else None
-        except OSError:
+    try:
+        if not _is_ours(os.fstat(descriptor), max_bytes):
             return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(max_bytes + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _is_ours(facts: os.stat_result, max_bytes: int) -> bool:

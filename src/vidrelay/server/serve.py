@@ -90,7 +90,12 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, *, stop: asyncio.Event, ready: Callable[[], None], tls: TlsListener | None
+        self,
+        config: uvicorn.Config,
+        *,
+        stop: asyncio.Event,
+        ready: Callable[[], None],
+        tls: TlsListener | None = None,
     ) -> None:
         super().__init__(config)
         self._stop = stop
