@@ -48,5 +48,6 @@ async def test_the_asynchronous_client_makes_clips_at_once(run_sdk: Any, package
     assert said["failed"] == {"status": "failed", "code": "InternalServiceError"}
     assert said["listed"] == 3
     assert said["refused"] == REFUSED
-    assert ran.ledger["creates"] == {"received": 4, "accepted": 4, "answered": 4, "refused": 0, "lost": 0}
+    assert said["same"] == 3
+    assert ran.ledger["creates"] == {"received": 7, "accepted": 7, "answered": 7, "refused": 0, "lost": 0}
     assert sorted(ran.ledger["maxAtOnce"].values()) == [3]

@@ -32,6 +32,7 @@ async def test_the_asynchronous_client_makes_clips_at_once(run_sdk: Any) -> None
     assert said["ended"] == ["completed"] * 3
     assert said["clips"] == [True] * 3
     assert said["failed"] == {"status": "failed", "code": "generation_failed"}
+    assert said["same"] == 3
     assert said["refused"] == REFUSED
-    assert ran.ledger["creates"] == {"received": 5, "accepted": 4, "answered": 4, "refused": 1, "lost": 0}
+    assert ran.ledger["creates"] == {"received": 8, "accepted": 7, "answered": 7, "refused": 1, "lost": 0}
     assert sorted(ran.ledger["maxAtOnce"].values()) == [3]

@@ -4,6 +4,7 @@ object.
 """
 
 import json
+import os
 import sys
 import urllib.request
 import warnings
@@ -14,6 +15,12 @@ warnings.simplefilter("ignore")
 base, package = sys.argv[1:3]
 sdk = import_module(package)
 MODEL = "doubao-seedance-1-5-pro-251215"
+KEY = os.environ.get("SDK_KEY", "right")
+PICTURE = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBAQE"
+    "BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
+)
 
 
 def text(prompt):
@@ -33,8 +40,8 @@ def waited(tasks, task_id):
 
 
 seen = {}
-tasks = sdk.Ark(base_url=base, api_key="right", max_retries=0).content_generation.tasks
-picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}, "role": "first_frame"}
+tasks = sdk.Ark(base_url=base, api_key=KEY, max_retries=0).content_generation.tasks
+picture = {"type": "image_url", "image_url": {"url": PICTURE}, "role": "first_frame"}
 made = tasks.create(
     model=MODEL, content=[*text("a paper boat"), picture], ratio="16:9", duration=5, seed=7, safety_identifier="tag-1"
 )

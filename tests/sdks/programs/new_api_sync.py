@@ -3,7 +3,9 @@ The official `openai` SDK, blocking, with a new-api gateway as its base: what th
 object.
 """
 
+import base64
 import json
+import os
 import sys
 import warnings
 
@@ -11,10 +13,16 @@ warnings.simplefilter("ignore")
 
 import openai
 
+KEY = os.environ.get("SDK_KEY", "right")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBAQE"
+    "BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
+)
+
 base = sys.argv[1]
 seen = {}
-with openai.OpenAI(base_url=base, api_key="right", max_retries=0) as client:
-    picture = ("a.png", b"\x89PNG\r\n\x1a\n", "image/png")
+with openai.OpenAI(base_url=base, api_key=KEY, max_retries=0) as client:
+    picture = ("a.png", PNG, "image/png")
     video = client.videos.create(
         prompt="a paper boat", model="sora-2", seconds="4", size="1280x720", input_reference=picture
     )
@@ -37,11 +45,11 @@ with openai.OpenAI(base_url=base, api_key="right", max_retries=0) as client:
         seen["gone"] = {"status": error.status_code, "code": error.code}
     try:
         client.videos.delete(video.id)
-    except openai.NotFoundError as error:
+    except openai.APIStatusError as error:
         seen["deleted"] = error.status_code
 with openai.OpenAI(base_url=base, api_key="wrong", max_retries=0) as client:
     try:
         client.videos.create(prompt="a", model="kling-v2-6")
-    except openai.AuthenticationError as error:
+    except openai.APIStatusError as error:
         seen["refused"] = {"status": error.status_code, "kind": error.type}
 print(json.dumps(seen))
