@@ -20,7 +20,7 @@ from vidrelay.testing.simulator import running_simulator
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SECONDS = 60
+SECONDS = 120
 """The time that a program may take, its start included."""
 PACE = 'first = "0.1s"\ncap = "0.3s"\nnot_found_grace = "1s"\n'
 
@@ -69,7 +69,7 @@ def run_sdk(tmp_path: Path) -> RunSdk:
     - `environ`: environment variables of the program; `{base}` and `{host}` in them are filled in. It has no others but
       the search path, an empty home and NO_PROXY, so that no proxy and no key of this machine reaches it.
 
-    A program that ends otherwise than with 0, or is not done within 60 s, fails the test with what it said.
+    A program that ends otherwise than with 0, or is not done within 120 s, fails the test with what it said.
     """
 
     async def run(

@@ -108,7 +108,12 @@ BUILT_IN: tuple[Provider, ...] = (
         key_envs=("MINIMAX_API_KEY",),
         dialects=("v2", "v1"),
     ),
-    Provider(name="dashscope", factory="vidrelay.providers.dashscope.adapter:make", key_envs=("DASHSCOPE_API_KEY",)),
+    Provider(
+        name="dashscope",
+        factory="vidrelay.providers.dashscope.adapter:make",
+        door="vidrelay.providers.dashscope.door:make",
+        key_envs=("DASHSCOPE_API_KEY",),
+    ),
     Provider(
         name="ark",
         factory="vidrelay.providers.ark.adapter:make",

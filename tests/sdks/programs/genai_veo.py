@@ -4,7 +4,6 @@ as one JSON object.
 """
 
 import asyncio
-import base64
 import json
 import os
 import sys
@@ -16,14 +15,11 @@ warnings.simplefilter("ignore")
 
 from google import genai
 from google.genai import errors, types
+from picture import PNG
 
 BASE = sys.argv[1]
 KEY = os.environ.get("SDK_KEY", "right")
 MODEL = "veo-3.1-generate-preview"
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBAQE"
-    "BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
-)
 
 
 def client_of(key: str) -> genai.Client:

@@ -11,14 +11,11 @@ import time
 from typing import Any
 
 import httpx
+from picture import BASE64
 
 BASE = sys.argv[1]
 KEY = os.environ.get("SDK_KEY", "right")
 MODEL = "grok-imagine-video-1.5"
-PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBA"
-    "QEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
-)
 
 
 def of_key(key: str) -> dict[str, Any]:
@@ -47,7 +44,7 @@ def blocking() -> dict[str, Any]:
                     return told
                 time.sleep(0.05)
 
-        picture = {"url": f"data:image/png;base64,{PNG}"}
+        picture = {"url": f"data:image/png;base64,{BASE64}"}
         boat = made("a paper boat", duration=5, aspect_ratio="16:9", resolution="720p", image=picture)
         failed, kept_back = made("a [fail] boat"), made("a [moderated] boat")
         ended = waited(boat)

@@ -32,7 +32,7 @@ from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.dashscope import words
-from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare
+from vidrelay.providers.dashscope.parameters import DEFAULT_MODEL, prepare, service
 from vidrelay.providers.dashscope.upload import placed
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
@@ -101,8 +101,8 @@ class DashScopeAdapter(JsonAdapter):
         headers = {"X-DashScope-Async": "enable"}
         if '"oss://' in json.dumps(body, default=str):
             headers["X-DashScope-OssResourceResolve"] = "enable"
-        service = "image2video" if "kf2v" in str(body.get("model")) else "video-generation"
-        reply = yield self.post(SERVICE.format(service), body, creates=True, headers=headers)
+        path = SERVICE.format(service(text_of(body, "model")))
+        reply = yield self.post(path, body, creates=True, headers=headers)
         output = words.output_of(reply)
         if output is None:
             return of_create(words.error(reply, key=self.key))

@@ -10,7 +10,7 @@ from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, Picture, measured, pictures
-from vidrelay.providers.replies import object_of
+from vidrelay.providers.replies import number_of, object_of, text_of
 from vidrelay.providers.uniform import apart, at_most, one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "wan3.0-video"
@@ -65,8 +65,30 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     more, extra = apart(request.extra, "input", "media")
     told |= _pictures(request, assets, model, more)
     asked |= _shape(request, model)
-    body = with_extra({"model": model, "input": told, "parameters": asked}, extra)
-    return Prepared(model=model, parameters=body, seconds=asked.get("duration"))
+    return as_sent(with_extra({"model": model, "input": told, "parameters": asked}, extra))
+
+
+def as_sent(body: Mapping[str, Any]) -> Prepared:
+    """
+    What is in DashScope's words already. A length of -1 is left to the model.
+    """
+    seconds = number_of(object_of(body, "parameters"), "duration")
+    known = seconds if seconds is not None and seconds > 0 else None
+    return Prepared(model=text_of(body, "model"), parameters=body, seconds=known)
+
+
+def service(model: str | None) -> str:
+    """
+    The service that a model belongs to, as it stands in the address of a create call.
+    """
+    return "image2video" if "kf2v" in (model or "") else "video-generation"
+
+
+def beside(model: str | None) -> dict[str, str]:
+    """
+    What is kept with a picture: the model that it is for, since an upload serves one model only.
+    """
+    return {} if model is None else {"model": model}
 
 
 def _shape(request: Request, model: str) -> dict[str, Any]:
@@ -128,7 +150,4 @@ def _pictures(request: Request, assets: Mapping[str, Asset], model: str, more: l
 
 
 def _for(picture: Picture | None, model: str) -> Picture | None:
-    """
-    The picture with the model that it is for, since an upload serves one model only.
-    """
-    return picture if picture is None or isinstance(picture, str) else {**picture, "model": model}
+    return picture if picture is None or isinstance(picture, str) else {**picture, **beside(model)}
