@@ -120,14 +120,30 @@ class Forgetful:
         setattr(self._port, name, value)
 
     async def keep_quota(self, told):
-        raise StoreError("busy")
+        raise self._port_error
 
 
-async def test_what_cannot_be_stored_is_known_all_the_same(bench):
-    """It is asked again soon enough."""
-    bench.wrap = lambda port: Forgetful(port) if hasattr(port, "keep_quota") else port
+def forgetful(error):
+    """A database that meets that error when it is to keep what is left."""
+
+    def wrap(port):
+        if not hasattr(port, "keep_quota"):
+            return port
+        wrapped = Forgetful(port)
+        object.__setattr__(wrapped, "_port_error", error)
+        return wrapped
+
+    return wrap
+
+
+@pytest.mark.parametrize("error", [StoreError("busy"), RuntimeError("a bug")], ids=["busy", "bug"])
+async def test_what_cannot_be_stored_is_known_all_the_same(bench, error):
+    """It is asked again soon enough, and holds nothing else up."""
+    bench.wrap = forgetful(error)
     async with bench.running():
         assert left(bench) == (7, "toys")
+        task = await bench.submit()
+        await bench.until(task.id, State.DONE)
     bench.provider.arm("check", "unsent")
     async with bench.running():
         assert left(bench) is None

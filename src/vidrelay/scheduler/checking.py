@@ -73,8 +73,12 @@ async def _keep_fresh(account: Account, spent: asyncio.Event, tools: Tools) -> N
         while (rest := account.rest(creates=False, monotonic=tools.clock.monotonic())) > 0:
             await tools.clock.sleep(min(rest, REST_LOOK_SECONDS))
         spent.clear()
-        found = await check(account, tools)
-        logger.info("quota.asked account=%s ok=%s", account.name, found.ok)
+        try:
+            found = await check(account, tools)
+            logger.info("quota.asked account=%s ok=%s", account.name, found.ok)
+        except Exception:
+            # It is for people to see, and must end nothing: whatever it was, it is asked again.
+            logger.exception("quota.failed account=%s", account.name)
         await tools.clock.sleep(LEAST_SECONDS)
         await either(spent, REFRESH_SECONDS - LEAST_SECONDS, tools.clock)
 

@@ -359,6 +359,9 @@ class Loop:
             if delay:
                 # What rounding leaves of a wait would not move the clock, and the step would run in circles.
                 delay = max(delay, LEAST_WAIT_SECONDS)
+            if self._roster.line.ahead(task_id) is not None:
+                # Whoever gives it a place may fail before it can say that it is due.
+                delay = 0.0
             track.due = FOREVER if delay is None else self._clock.monotonic() + delay
         self._wake.set()
 
