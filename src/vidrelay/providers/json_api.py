@@ -26,7 +26,7 @@ from vidrelay.core.adapter import (
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Form, HttpRequest, Inline, Json
-from vidrelay.core.task import CancelOutcome, RemoteFile, Task
+from vidrelay.core.task import CancelOutcome, JsonObject, RemoteFile, Task
 from vidrelay.providers.replies import content_at
 
 ID = re.compile(r"[A-Za-z0-9._:=+~-]{1,512}")
@@ -53,6 +53,12 @@ class BaseAdapter:
     """
 
     traits: Traits
+
+    def as_sent(self, parameters: JsonObject) -> JsonObject:
+        """
+        As they are: JSON keeps the types.
+        """
+        return parameters
 
     def valid_id(self, remote_id: str) -> bool:
         """

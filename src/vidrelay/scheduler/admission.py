@@ -151,7 +151,7 @@ class Admitter:
         self, request: Request, sender: Sender, account: Account, prepared: Prepared, pictures: Mapping[str, Asset]
     ) -> Task:
         now = self._clock.now()
-        traits = account.plan.adapter.traits
+        traits, parameters = account.plan.adapter.traits, account.plan.adapter.as_sent(prepared.parameters)
         return Task(
             id=self._new_id(),
             account=account.name,
@@ -159,11 +159,11 @@ class Admitter:
             window=account.window_of(prepared.model),
             model_version=prepared.model,
             request=request,
-            parameters=prepared.parameters,
+            parameters=parameters,
             fingerprint=fingerprint(
                 account=account.name,
                 provider=account.plan.provider,
-                parameters=prepared.parameters,
+                parameters=parameters,
                 pictures={asset.id: asset.pixels for asset in pictures.values()},
                 irrelevant=traits.irrelevant,
                 prompts=traits.prompts,

@@ -25,9 +25,10 @@ from vidrelay.core.adapter import (
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request, Task
+from vidrelay.core.task import Asset, JsonObject, RemoteFile, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.new_api import parameters, words
+from vidrelay.providers.new_api.parameters import typed
 from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, instant_of, object_of, reason, text_of
 from vidrelay.providers.verdicts import NOT_OURS, Meaning, Standing, failed, of_call, of_create, of_poll, without_id
@@ -66,6 +67,12 @@ class NewApiAdapter(JsonAdapter):
             InvalidRequest: It has none for it; names the field and what is accepted.
         """
         return parameters.prepare(request, assets)
+
+    def as_sent(self, parameters: JsonObject) -> JsonObject:
+        """
+        Texts, where they go as a form.
+        """
+        return typed(parameters)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

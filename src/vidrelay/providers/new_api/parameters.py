@@ -2,7 +2,6 @@
 Says a uniform request in new-api's words, and writes those words as a body.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from vidrelay.providers.new_api import words
 from vidrelay.providers.pictures import FIRST, REFERENCE, pictures
 from vidrelay.providers.replies import number_of, text_of
 from vidrelay.providers.sizes import pixel_size
+from vidrelay.providers.spelling import in_form, spelled
 from vidrelay.providers.uniform import only, whole, with_extra
 
 MAX_SECONDS = 3600
@@ -130,11 +130,24 @@ def form(parameters: JsonObject) -> Form | None:
     media_type = picture.get("mediaType", "image/png")
     filename = f"reference.{_SUFFIXES.get(media_type, 'bin')}"
     file = FormFile(name=FILE, asset=picture["$asset"], filename=filename, media_type=media_type)
-    # A form has no objects: what it names that the gateway does not know, becomes metadata there.
+    fields = [(name, value) for name, value in _flat(parameters).items() if name != FILE and value is not None]
+    return Form(fields=tuple((name, spelled(value)) for name, value in fields), files=(file,))
+
+
+def typed(parameters: JsonObject) -> JsonObject:
+    """
+    The words with the types that they are sent as: a form knows nothing but texts.
+    """
+    return parameters if form(parameters) is None else in_form(_flat(parameters))
+
+
+def _flat(parameters: JsonObject) -> dict[str, Any]:
+    """
+    A form has no objects: what it names that the gateway does not know, becomes metadata there.
+    """
     metadata = parameters.get("metadata")
-    flat = {**(metadata if isinstance(metadata, Mapping) else {}), **parameters}
-    fields = [(name, value) for name, value in flat.items() if name not in (FILE, "metadata") and value is not None]
-    return Form(fields=tuple((name, _spelled(value)) for name, value in fields), files=(file,))
+    inner = metadata if isinstance(metadata, Mapping) else {}
+    return {**inner, **{name: value for name, value in parameters.items() if name != "metadata"}}
 
 
 def _is_formed(model: str) -> bool:
@@ -152,7 +165,3 @@ def _read(text: str) -> Any:
     if re.fullmatch(r"[+-]?\d{1,18}", text):
         return int(text)
     return float(text) if re.fullmatch(r"[+-]?\d{1,18}\.\d{1,18}", text) else text
-
-
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -32,10 +32,11 @@ from vidrelay.core.errors import ConfigError
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Found, Ready, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
+from vidrelay.core.task import Asset, CancelOutcome, JsonObject, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Between, between, settled
 from vidrelay.providers.openai import parameters, words
+from vidrelay.providers.openai.parameters import typed
 from vidrelay.providers.openai.reading import ended, is_alike, reason, refusal, rejected, times
 from vidrelay.providers.openai.words import Dialect
 from vidrelay.providers.replies import (
@@ -95,6 +96,12 @@ class OpenAiAdapter(JsonAdapter):
             InvalidRequest: The dialect has no words for a field; names it.
         """
         return parameters.prepare(request, assets, self._dialect)
+
+    def as_sent(self, parameters: JsonObject) -> JsonObject:
+        """
+        Texts, where they go as a form.
+        """
+        return typed(parameters, self._dialect)
 
     def submit(self, task: Task) -> Conversation[SubmitOutcome]:
         """

@@ -23,6 +23,7 @@ from vidrelay.providers.openai.words import (
     Dialect,
 )
 from vidrelay.providers.sizes import pixel_size
+from vidrelay.providers.spelling import in_form, spelled
 from vidrelay.providers.uniform import at_most, one_of
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
@@ -81,21 +82,28 @@ def body(parameters: JsonObject, dialect: Dialect) -> Json | Form:
     too, which every dialect reads.
     """
     files = _files(parameters)
-    if not files and dialect in (Dialect.OPENAI, Dialect.SGLANG):
+    if not _is_form(parameters, dialect):
         return Json(value={name: value for name, value in parameters.items() if value is not None})
     fields: list[tuple[str, str]] = []
     for name, value in parameters.items():
         if value is None or any(name == file.name for file in files):
             continue
         if name == REFERENCE and isinstance(value, Mapping):
-            fields += [(f"{name}[{inner}]", _spelled(part)) for inner, part in value.items() if part is not None]
+            fields += [(f"{name}[{inner}]", spelled(part)) for inner, part in value.items() if part is not None]
         else:
-            fields.append((name, _spelled(value)))
+            fields.append((name, spelled(value)))
     return Form(fields=tuple(fields), files=files)
 
 
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def typed(parameters: JsonObject, dialect: Dialect) -> JsonObject:
+    """
+    The words with the types that they are sent as: a form knows nothing but texts.
+    """
+    return in_form(parameters) if _is_form(parameters, dialect) else parameters
+
+
+def _is_form(parameters: JsonObject, dialect: Dialect) -> bool:
+    return bool(_files(parameters)) or dialect not in (Dialect.OPENAI, Dialect.SGLANG)
 
 
 def _files(parameters: JsonObject) -> tuple[FormFile, ...]:
