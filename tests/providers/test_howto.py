@@ -5,11 +5,21 @@ The example of "Add a provider" (docs/howto/add-a-provider.md) works as it stand
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx2
 import pytest
+
+from vidrelay.core.lifecycle import Ready
+from vidrelay.core.task import Request
+from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.testing.clock import FakeClock
+from vidrelay.testing.conversing import converse_with
+from vidrelay.testing.records import make_task
+from vidrelay.testing.simulator import running_simulator
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/howto/add-a-provider.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n(?=# (\w+)\.py\n)(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -40,6 +50,20 @@ class TestTheExample(page.TestBrightClip):
         refused = await it.run(it.adapter.submit(it.task()))
         assert refused.reason == "window"
         assert it.engine.ledger.told()["creates"]["accepted"] == 3
+
+
+async def test_the_example_runs_on_a_socket() -> None:
+    """As the page says: the author's own words, spoken by a pretend provider that anybody can reach."""
+    words = sys.modules["brightclip_words"].BrightClipWords
+    async with running_simulator(speaks=words) as simulator, httpx2.AsyncClient(verify=False) as client:
+        settings = AdapterSettings(now=FakeClock().now, key="k", base_url=f"http://127.0.0.1:{simulator.port}/v1")
+        adapter = brightclip.make(settings)
+        task = make_task(parameters=adapter.prepare(Request(prompt="a boat", duration=4), {}).parameters)
+        made = await converse_with(client, adapter.submit(task))
+        simulator.finish()
+        seen = await converse_with(client, adapter.poll(replace(task, remote_id=made.remote_id)))
+    assert isinstance(seen, Ready)
+    assert simulator.ledger()["creates"]["accepted"] == 1
 
 
 def test_the_example_is_as_long_as_the_page_says() -> None:

@@ -26,6 +26,7 @@ from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.exchange import CLOSE, Exchange
 from vidrelay.simulator.options import SimulatorOptions
 from vidrelay.simulator.words.catalog import words_of
+from vidrelay.simulator.words.vocabulary import Words
 
 _LOOPBACK = "127.0.0.1"
 
@@ -67,11 +68,11 @@ class _Server(uvicorn.Server):
                 signal.signal(one, handler)
 
 
-def application(engine: Engine) -> Starlette:
+def application(engine: Engine, speaks: type[Words] | None = None) -> Starlette:
     """
-    The pretend provider as an ASGI application.
+    The pretend provider as an ASGI application; it `speaks` the words of its dialect, unless others are given.
     """
-    exchange = Exchange(engine=engine, words=words_of(engine), clips=Clips(seed=engine.options.seed))
+    exchange = Exchange(engine=engine, words=words_of(engine, speaks), clips=Clips(seed=engine.options.seed))
 
     async def ledger(_request: Request) -> Response:
         engine.now()
@@ -127,9 +128,9 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-def _server(engine: Engine, *, ready: Callable[[], None], signals: bool) -> _Server:
+def _server(engine: Engine, *, ready: Callable[[], None], signals: bool, speaks: type[Words] | None = None) -> _Server:
     config = uvicorn.Config(
-        application(engine),
+        application(engine, speaks),
         http=_Protocol,
         ws="none",
         lifespan="off",
@@ -165,14 +166,17 @@ def run(options: SimulatorOptions, ready: Callable[[int], None]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(options: SimulatorOptions, *, clock: Clock | None = None) -> AsyncIterator[tuple[Engine, int]]:
+async def running(
+    options: SimulatorOptions, *, clock: Clock | None = None, speaks: type[Words] | None = None
+) -> AsyncIterator[tuple[Engine, int]]:
     """
-    The simulator beside the caller in the same event loop: its engine and its port, until the context ends.
+    The simulator beside the caller in the same event loop: its engine and its port, until the context ends. It `speaks`
+    the words of its dialect, unless others are given.
     """
     listener = listen(options.port)
     engine = Engine(options=options, clock=clock or SystemClock())
     listening = asyncio.Event()
-    server = _server(engine, ready=listening.set, signals=False)
+    server = _server(engine, ready=listening.set, signals=False, speaks=speaks)
     port = listener.getsockname()[1]
     failure: BaseException | None = None
     with contextlib.closing(listener):

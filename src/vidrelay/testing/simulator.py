@@ -11,6 +11,7 @@ from vidrelay.core.ports import Clock
 from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.options import SimulatorOptions
 from vidrelay.simulator.server import running
+from vidrelay.simulator.words.vocabulary import Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +63,15 @@ class RunningSimulator:
 
 
 @asynccontextmanager
-async def running_simulator(*, clock: Clock | None = None, **options: Any) -> AsyncIterator[RunningSimulator]:
+async def running_simulator(
+    *, clock: Clock | None = None, speaks: type[Words] | None = None, **options: Any
+) -> AsyncIterator[RunningSimulator]:
     """
-    Run the pretend provider until the context ends; `options` are SimulatorOptions' fields.
+    Run the pretend provider until the context ends; `options` are SimulatorOptions' fields, `speaks` is a vocabulary of
+    your own in place of a dialect's.
 
     Jobs wait 0 s and run 0.05 s unless told otherwise, so that tests are quick.
     """
     chosen = SimulatorOptions(**{"queue_seconds": 0.0, "run_seconds": 0.05, **options})
-    async with running(chosen, clock=clock) as (engine, port):
+    async with running(chosen, clock=clock, speaks=speaks) as (engine, port):
         yield RunningSimulator(engine=engine, port=port)
