@@ -376,3 +376,15 @@ async def dated(it, conversation):
             request = conversation.send(replace(answer, headers={**answer.headers, "date": date}))
         except StopIteration as ended:
             return ended.value
+
+
+def test_a_short_secret_signs_as_it_is_without_a_warning():
+    """Warnings are errors here; that it is short is said in words, which do not show it."""
+    it = TestKling.sheet.rehearse()
+    short = make(AdapterSettings(now=it.clock.now, key="access:short-canary"))
+    requests, _ = converse(short.submit(it.task(**FIELDS)), reply({"code": 0, "data": {"task_id": "1"}}))
+    assert requests[0].headers["Authorization"].startswith("Bearer ey")
+    assert "shorter than 32 bytes" in short.key_note
+    assert "canary" not in short.key_note
+    assert it.adapter.key_note is None
+    assert make(AdapterSettings(now=it.clock.now, key="bearer")).key_note is None

@@ -240,6 +240,8 @@ class Adapter(Protocol):
     """
 
     traits: Traits
+    key_note: str | None
+    """What a person should know of the account's key, in words that do not show it; None where there is nothing."""
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """

@@ -53,6 +53,7 @@ class BaseAdapter:
     """
 
     traits: Traits
+    key_note: str | None = None
 
     def as_sent(self, parameters: JsonObject) -> JsonObject:
         """

@@ -62,6 +62,7 @@ class KlingAdapter(JsonAdapter):
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=words.HOST)
         self._token = Token(settings.key, settings.now)
+        self.key_note = self._token.note
         self._now = settings.now
         self.traits = Traits(
             dedupe=Dedupe.CLIENT_ID,
