@@ -15,6 +15,7 @@ from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused, RelayUn
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.policy import CachePolicy, Policy
 from vidrelay.providers.registry import key_envs
+from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.simulator import running_simulator
 
 
@@ -34,11 +35,11 @@ def test_an_account_without_what_its_provider_needs_is_refused() -> None:
     A missing base URL, a missing key or an unknown dialect is an error that names it.
     """
     with pytest.raises(ConfigError, match="base_url"):
-        adapter_for(account(None), {})
+        adapter_for(account(None), {}, FakeClock())
     with pytest.raises(ConfigError, match="is missing"):
-        adapter_for(account(key=KeySource(kind="env", name="K")), {})
+        adapter_for(account(key=KeySource(kind="env", name="K")), {}, FakeClock())
     with pytest.raises(ConfigError, match="dialect"):
-        adapter_for(account(dialect="klingon"), {})
+        adapter_for(account(dialect="klingon"), {}, FakeClock())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_what_an_account_lacks_is_told_with_file_and_line(tmp_path: Path, text: 
     path.chmod(0o600)
     config = load_config(path, must_exist=True, environ={}, key_envs=key_envs())
     with pytest.raises(ConfigError) as caught:
-        adapter_for(config.accounts[0], {})
+        adapter_for(config.accounts[0], {}, FakeClock())
     assert caught.value.message.startswith(f"{path}:{told}")
 
 
@@ -72,7 +73,7 @@ def test_a_key_goes_to_the_house_that_its_variable_names(variable: str, host: st
     told: dict[str, str] = {}
     for dialect in (None, "zhipu"):
         found = AccountSettings(name="zhipu", provider="zhipu", key=source, dialect=dialect)
-        told[str(dialect)] = getattr(adapter_for(found, {variable: "id.secret"}), "base", "")
+        told[str(dialect)] = getattr(adapter_for(found, {variable: "id.secret"}, FakeClock()), "base", "")
     assert told == {
         "None": f"https://{host}/api/paas/v4",
         "zhipu": "https://open.bigmodel.cn/api/paas/v4",
@@ -96,7 +97,9 @@ async def test_an_account_reaches_its_own_address_and_no_other() -> None:
     """
     async with running_simulator() as provider, running_simulator() as other:
         mine = account(provider.base_url)
-        transport = transport_for(mine, NetworkSettings(), adapter_for(mine, {}), asset_path=lambda _: Path())
+        transport = transport_for(
+            mine, NetworkSettings(), adapter_for(mine, {}, FakeClock()), asset_path=lambda _: Path()
+        )
         try:
             async with transport.send(HttpRequest(method="GET", url=f"{provider.base_url}/videos"), timeout=5) as reply:
                 assert reply.status == 200

@@ -59,16 +59,16 @@ def user_agent() -> str:
     return f"vidrelay/{version()}"
 
 
-def adapter_for(account: AccountSettings, environ: Mapping[str, str]) -> Adapter:
+def adapter_for(account: AccountSettings, environ: Mapping[str, str], clock: Clock) -> Adapter:
     """
-    The account's adapter, with its key in it.
+    The account's adapter, with its key in it; what it makes of the time, it makes of that clock's.
 
     Raises:
         ConfigError: The key is missing, or the settings do not suit the provider; says the file and line.
     """
     key = read_key(account.key, account=account.name, environ=environ)
     dialect = _dialect(account)
-    settings = AdapterSettings(key=key, base_url=account.base_url, dialect=dialect, now=SystemClock().now)
+    settings = AdapterSettings(key=key, base_url=account.base_url, dialect=dialect, now=clock.now)
     try:
         return make_adapter(account.provider, settings)
     except ConfigError as error:
@@ -146,7 +146,7 @@ async def assembled(
         require_folder(state_dir / name)
     environ = os.environ if environ is None else environ
     clock = SystemClock()
-    adapters = {account.name: adapter_for(account, environ) for account in config.accounts}
+    adapters = {account.name: adapter_for(account, environ, clock) for account in config.accounts}
     files = LocalFiles(state_dir / "cache")
     slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
     async with AsyncExitStack() as stack:
