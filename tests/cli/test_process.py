@@ -665,6 +665,52 @@ def test_doctor_says_what_to_do_about_a_missing_key_and_a_dead_host(shell: Shell
     assert shell.run("doctor", "--offline").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("access", "secret"),
+    [
+        ("KLING_ACCESS_KEY", "KLING_SECRET_KEY"),
+        ("VOLC_ACCESSKEY", "VOLC_SECRETKEY"),
+        ("TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY"),
+    ],
+)
+def test_half_a_key_is_told_with_the_name_of_the_other_half(shell: Shell, access: str, secret: str) -> None:
+    """
+    Where it would have made an account by itself that is a note, and where the file names it an error; no value shows.
+    """
+    shell.env[access] = "half-canary"
+    shell.configure("")
+    found = shell.run("doctor", "--offline", "--json")
+    assert found.returncode == 0
+    notes = [one for one in json.loads(found.stdout) if one["subject"] == "environment"]
+    assert [one["verdict"] for one in notes] == ["note"]
+    assert notes[0]["detail"].startswith(f"{secret} is empty or not there, and {access} is set")
+    shown = shell.run("accounts")
+    assert f"{secret} is empty or not there" in shown.stderr
+    shell.configure(f'[accounts.a]\nprovider = "kling"\nkey_env = "{access}+{secret}"\n')
+    wrong = shell.run("doctor", "--offline", "--json")
+    assert wrong.returncode == 2
+    assert any(
+        f"{secret} is empty or not there, and {access} is set" in one["detail"] for one in json.loads(wrong.stdout)
+    )
+    assert "half-canary" not in found.stdout + shown.stderr + wrong.stdout
+
+
+def test_a_short_secret_is_told_by_doctor_and_nowhere_else(shell: Shell) -> None:
+    """
+    It signs as it is, and nobody is warned at each call.
+    """
+    url = first_line(shell.start("simulate", "--dialect", "kling", "--key", "access:short-canary")).split()[-1]
+    shell.env |= {"KLING_ACCESS_KEY": "access", "KLING_SECRET_KEY": "short-canary"}
+    shell.configure(
+        f'[accounts.k]\nprovider = "kling"\nbase_url = "{url}"\nkey_env = "KLING_ACCESS_KEY+KLING_SECRET_KEY"\n'
+    )
+    found = shell.run("doctor", "--offline")
+    assert found.stderr.count("shorter than 32 bytes") == 1
+    checked = shell.run("accounts", "--check")
+    assert "units left" in checked.stderr
+    assert not any("HMAC" in text or "canary" in text for text in (found.stderr, checked.stderr))
+
+
 def test_doctor_names_the_line_of_a_wrong_configuration(shell: Shell) -> None:
     """
     Doctor exits with 2 at an unknown setting and tells its file and line.

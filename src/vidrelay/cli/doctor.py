@@ -100,6 +100,10 @@ async def _look(where: Where, *, offline: bool) -> AsyncIterator[Finding]:
         )
         return
     yield _configuration(config)
+    for half in config.half_set:
+        yield Finding(
+            subject="environment", verdict="note", detail=half, advice="Set the other one too, or unset this one."
+        )
     yield _disk(where.state_dir, config.policy.cache)
     for account in config.accounts:
         async for finding in _account(account, config, offline=offline):
@@ -237,11 +241,12 @@ def _configuration(config: "Config") -> Finding:
 
 async def _account(account: "AccountSettings", config: "Config", *, offline: bool) -> AsyncIterator[Finding]:
     from vidrelay.assemble import adapter_for, transport_for
+    from vidrelay.clock import SystemClock
     from vidrelay.config.settings import PREVIEW
 
     subject = f"account {account.name}"
     try:
-        adapter = adapter_for(account, os.environ)
+        adapter = adapter_for(account, os.environ, SystemClock())
     except ConfigError as error:
         yield Finding(subject=subject, verdict="wrong", detail=error.message, advice=error.hint, exits=Exit.USAGE)
         return
@@ -250,6 +255,8 @@ async def _account(account: "AccountSettings", config: "Config", *, offline: boo
         return
     key = f"the key is there ({account.key.told})" if account.key else "without a key"
     yield Finding(subject=subject, verdict="ok", detail=key)
+    if adapter.key_note:
+        yield Finding(subject=subject, verdict="note", detail=adapter.key_note)
     if offline:
         return
     urls = [account.base_url] if account.base_url else [f"https://{host}/" for host in adapter.traits.hosts[:1]]

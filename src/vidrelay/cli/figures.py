@@ -3,13 +3,16 @@
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 from vidrelay.cli.tasks import AsJson, finish
 from vidrelay.cli.terminal import Exit, Where, bulk, out_json, say, shown, span, table
+from vidrelay.core.errors import ConfigError
 from vidrelay.core.wire import SEGMENTS
 
 TAKEN = {True: "yes", False: "no", None: "not known"}
@@ -105,6 +108,7 @@ async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
     if as_json:
         out_json({"accounts": found})
         return Exit.DONE
+    _tell_halves(where)
     rows = []
     for account in found:
         windows = account.get("windows") or [{}]
@@ -136,12 +140,26 @@ async def _checks(where: Where, resume: str | None, as_json: bool) -> Exit:
     if as_json:
         out_json({"checks": found})
     else:
+        _tell_halves(where)
         rows = []
         for account, one in zip(accounts, found, strict=True):
             key = shown(str(account.get("keyFrom") or "none"))
             rows.append((_name(account), key, TAKEN[one.get("ok")], shown(str(one.get("detail", "")))))
         table(("account", "key from", "taken", "what the provider says"), rows)
     return Exit.FAILED if any(one.get("ok") is False for one in found) else Exit.DONE
+
+
+def _tell_halves(where: Where) -> None:
+    """
+    Say which providers have no account since one half of their key alone is set, where this command sees it.
+    """
+    from vidrelay.config import config_file, load_config
+    from vidrelay.providers.registry import key_envs
+
+    path, named = config_file(where.config, os.environ)
+    with suppress(ConfigError):
+        for half in load_config(path, must_exist=named, environ=os.environ, key_envs=key_envs()).half_set:
+            say(half)
 
 
 def _name(account: Mapping[str, Any]) -> str:

@@ -65,8 +65,10 @@ def _read(source: KeySource, account: str, environ: Mapping[str, str]) -> str:
         case "keyring":
             raw = _from_keyring(source.name, account)
     if raw is None or not raw.strip():
+        half = half_set(source.name, environ) if source.kind == "env" else None
+        why = f"the environment variable {half}" if half else f"{source.told} is empty or not there"
         raise ConfigError(
-            f"The key of account {account} is missing: {source.told} is empty or not there.",
+            f"The key of account {account} is missing: {why}.",
             hint=f"Put the key there, or take [accounts.{account}] out of the configuration.",
         )
     fault = key_fault(raw.strip())
@@ -82,6 +84,19 @@ def from_environment(name: str, environ: Mapping[str, str]) -> str | None:
     """
     values = [environ.get(one, "").strip() for one in name.split("+")]
     return ":".join(values) if all(values) else None
+
+
+def half_set(name: str, environ: Mapping[str, str]) -> str | None:
+    """
+    Which of two variables that belong together (`A+B`) is missing while the other is there, in words; None where both
+    are there, or neither.
+    """
+    parts = name.split("+")
+    there = [one for one in parts if environ.get(one, "").strip()]
+    missing = [one for one in parts if one not in there]
+    if not there or not missing:
+        return None
+    return f"{', '.join(missing)} is empty or not there, and {', '.join(there)} is set: the two belong together"
 
 
 def key_fault(key: str) -> str | None:

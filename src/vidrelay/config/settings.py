@@ -3,14 +3,14 @@ The records of the configuration, and how a file becomes them: wholly, or not at
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from vidrelay.config.keys import KeySource, from_environment, key_fault
+from vidrelay.config.keys import KeySource, from_environment, half_set, key_fault
 from vidrelay.config.places import MAX_CONFIG_BYTES, read_trusted
 from vidrelay.config.table import Source, Table
 from vidrelay.config.units import duration, money, price, said, size
@@ -70,6 +70,7 @@ class NetworkSettings:
 class Config:
     """
     All settings, checked. `path` None: there is no file, everything is as it comes; `port` None: chosen at start.
+    `half_set` says of each provider that would have an account by its known variables, were both set, which is missing.
     """
 
     policy: Policy
@@ -79,6 +80,7 @@ class Config:
     port: int | None = None
     origins: frozenset[str] = frozenset()
     path: Path | None = None
+    half_set: tuple[str, ...] = ()
 
 
 def load_config(
@@ -111,6 +113,7 @@ def _read(
     root = Table(source=source, path=(), values=source.parse())
     accounts = _accounts(root.table("accounts"), key_envs)
     accounts = _from_environment(accounts, environ, key_envs)
+    halves = _half_set(accounts, environ, key_envs)
     names = [account.name for account in accounts]
     if PREVIEW not in names:
         accounts.append(AccountSettings(name=PREVIEW, provider=PREVIEW))
@@ -134,6 +137,7 @@ def _read(
         accounts=tuple(accounts),
         network=_network(root.table("network")),
         token=_token(relay),
+        half_set=halves,
         port=relay.whole("port", low=1024, high=65535),
         origins=frozenset(_origin(relay, text) for text in relay.texts("origins")),
         path=source.path if found else None,
@@ -380,13 +384,10 @@ def _from_environment(
     """
     Add an account for each provider whose variable is set and that has no account in the file.
     """
-    taken: Callable[[str], bool] = lambda provider: any(
-        provider in (account.provider, account.name) for account in accounts
-    )
     found = list(accounts)
     for provider, variables in key_envs.items():
         variable = next((name for name in variables if from_environment(name, environ) is not None), None)
-        if variable is None or taken(provider):
+        if variable is None or _has_account(provider, accounts):
             continue
         fault = key_fault(from_environment(variable, environ) or "")
         if fault:
@@ -395,3 +396,23 @@ def _from_environment(
             )
         found.append(AccountSettings(name=provider, provider=provider, key=KeySource(kind="env", name=variable)))
     return found
+
+
+def _half_set(
+    accounts: list[AccountSettings], environ: Mapping[str, str], key_envs: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """
+    What is missing for an account of each provider that has none and one half of whose key is set.
+    """
+    halves = {
+        half: provider
+        for provider, variables in key_envs.items()
+        if not _has_account(provider, accounts)
+        for name in variables
+        if (half := half_set(name, environ)) is not None
+    }
+    return tuple(f"{half}; {provider} has no account" for half, provider in halves.items())
+
+
+def _has_account(provider: str, accounts: list[AccountSettings]) -> bool:
+    return any(provider in (account.provider, account.name) for account in accounts)
