@@ -41,7 +41,7 @@ def known_as(adapter: Adapter, parameters: JsonObject) -> str:
     return fingerprint(
         account="a",
         provider="p",
-        parameters=adapter.as_sent(parameters),
+        parameters=adapter.typed(parameters),
         pictures={PICTURE.id: PICTURE.pixels},
         irrelevant=adapter.traits.irrelevant,
         prompts=adapter.traits.prompts,
@@ -79,7 +79,7 @@ def test_a_form_is_the_same_however_its_numbers_were_written(
     adapter = adapter_of("openai", dialect)
     first, second = asked(adapter, **one), asked(adapter, **other)
     assert sent(adapter, first) == sent(adapter, second)
-    assert sent(adapter, first) == sent(adapter, adapter.as_sent(first))
+    assert sent(adapter, first) == sent(adapter, adapter.typed(first))
     assert known_as(adapter, first) == known_as(adapter, second)
 
 
@@ -104,7 +104,7 @@ def test_json_keeps_its_types_and_a_picture_makes_it_a_form(dialect: str) -> Non
     assert known_as(adapter, number) != known_as(adapter, text)
     number, text = (asked(adapter, **way, references=(Reference(asset="sha256:1"),)) for way in ways)
     assert known_as(adapter, number) == known_as(adapter, text)
-    assert adapter.as_sent(number)["input_reference"] == asset_parameter(PICTURE)
+    assert adapter.typed(number)["input_reference"] == asset_parameter(PICTURE)
 
 
 def test_a_gateways_form_has_no_objects() -> None:
@@ -115,7 +115,7 @@ def test_a_gateways_form_has_no_objects() -> None:
     flat, nested = {"fps": 24}, {"metadata": {"fps": "24"}}
     reference = (Reference(asset="sha256:1"),)
     ways = [asked(adapter, model_version="sora-2", extra=extra, references=reference) for extra in (flat, nested)]
-    assert sent(adapter, ways[0]) == sent(adapter, ways[1]) == sent(adapter, adapter.as_sent(ways[1]))
+    assert sent(adapter, ways[0]) == sent(adapter, ways[1]) == sent(adapter, adapter.typed(ways[1]))
     assert known_as(adapter, ways[0]) == known_as(adapter, ways[1])
     ways = [asked(adapter, model_version="sora-2", extra=extra) for extra in (flat, nested)]
     assert known_as(adapter, ways[0]) != known_as(adapter, ways[1])

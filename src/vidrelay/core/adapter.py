@@ -255,7 +255,7 @@ class Adapter(Protocol):
         """
         ...
 
-    def as_sent(self, parameters: JsonObject) -> JsonObject:
+    def typed(self, parameters: JsonObject) -> JsonObject:
         """
         The same parameters, each of the type that it is sent as, so that what is the same create call has the same
         fingerprint: where a form goes out, a number is a text. They come of `prepare`, or of a door.

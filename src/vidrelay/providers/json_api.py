@@ -55,7 +55,7 @@ class BaseAdapter:
     traits: Traits
     key_note: str | None = None
 
-    def as_sent(self, parameters: JsonObject) -> JsonObject:
+    def typed(self, parameters: JsonObject) -> JsonObject:
         """
         As they are: JSON keeps the types.
         """

@@ -151,7 +151,7 @@ class Admitter:
         self, request: Request, sender: Sender, account: Account, prepared: Prepared, pictures: Mapping[str, Asset]
     ) -> Task:
         now = self._clock.now()
-        traits, parameters = account.plan.adapter.traits, account.plan.adapter.as_sent(prepared.parameters)
+        traits, parameters = account.plan.adapter.traits, account.plan.adapter.typed(prepared.parameters)
         return Task(
             id=self._new_id(),
             account=account.name,

@@ -68,7 +68,7 @@ class NewApiAdapter(JsonAdapter):
         """
         return parameters.prepare(request, assets)
 
-    def as_sent(self, parameters: JsonObject) -> JsonObject:
+    def typed(self, parameters: JsonObject) -> JsonObject:
         """
         Texts, where they go as a form.
         """

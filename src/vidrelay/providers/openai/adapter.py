@@ -97,7 +97,7 @@ class OpenAiAdapter(JsonAdapter):
         """
         return parameters.prepare(request, assets, self._dialect)
 
-    def as_sent(self, parameters: JsonObject) -> JsonObject:
+    def typed(self, parameters: JsonObject) -> JsonObject:
         """
         Texts, where they go as a form.
         """
