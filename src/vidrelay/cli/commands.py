@@ -4,7 +4,7 @@ The commands put together.
 
 import os
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,15 @@ _ROOMS = {
     "cache": "cache",
     "accounts": "figures",
     "doctor": "doctor",
+    "env": "pointing",
+    "run": "pointing",
     "simulate": "serving",
 }
-_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "simulate": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    # What follows the command's name is the command's.
+    "run": {"allow_interspersed_args": False},
+}
 
 
 def _version(wanted: bool) -> None:
@@ -76,5 +82,5 @@ def build(only: str | None = None) -> typer.Typer:
         if name == "cache":
             app.add_typer(room.build(), name=name)
         else:
-            app.command(name=name, context_settings=_PASSED_ON if name == "simulate" else None)(getattr(room, name))
+            app.command(name=name, context_settings=_SETTINGS.get(name))(getattr(room, name))
     return app

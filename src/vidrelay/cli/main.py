@@ -14,9 +14,10 @@ _GLOBAL = ("--config", "--state-dir")
 
 def hoisted(arguments: list[str]) -> tuple[list[str], list[str]]:
     """
-    The global options with their values, wherever they were written, and everything else; what follows `--` stays.
+    The global options with their values, wherever they were written, and everything else; what follows `--` stays, and
+    what belongs to the command that `run` runs.
     """
-    end = arguments.index("--") if "--" in arguments else len(arguments)
+    end = _end_of_ours(arguments)
     first: list[str] = []
     rest: list[str] = []
     words = iter(arguments[:end])
@@ -30,6 +31,21 @@ def hoisted(arguments: list[str]) -> tuple[list[str], list[str]]:
             following = next(words, None)
             first += [name] if following is None else [name, following]
     return first, [*rest, *arguments[end:]]
+
+
+def _end_of_ours(arguments: list[str]) -> int:
+    """
+    Where somebody else's words begin.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    name, last = "", ""
+    for place, word in enumerate(arguments[:end]):
+        if not word.startswith("-") and last not in (*_GLOBAL, "--only"):
+            if name == "run":
+                return place
+            name = name or word
+        last = word
+    return end
 
 
 def main() -> int:
