@@ -15,17 +15,15 @@ from vidrelay.providers.doorway import (
     limit_in,
     look,
     object_in,
-    page,
     submit,
     taken_force,
     text_in,
     unix,
     with_pictures,
 )
+from vidrelay.providers.paging import MAX_READS, READ, listed
 
 PATH = f"/api/v3{words.TASKS}"
-MAX_LISTED = 2000
-"""So far back goes a list: to the newest of these."""
 MAX_ASKED = 100
 """So many ids of one list call are looked up."""
 
@@ -101,14 +99,18 @@ class ArkDoor:
         number = limit_in(call, "page_num", default=1, most=500)
         size = limit_in(call, "page_size", default=10, most=500)
         ids = call.queries.get("filter.task_ids", ())
-        views = yield from (_named(ids) if ids else _newest())
         asked = {name: call.query.get(f"filter.{name}") for name in ("status", "model", "service_tier")}
-        tasks = [
-            task
-            for task in (_task(view) for view in views if not view.gone)
-            if all(value in (None, task[name]) for name, value in asked.items())
-        ]
-        return JsonReply(value={"total": len(tasks), "items": tasks[(number - 1) * size : number * size]})
+
+        def fits(view: View) -> bool:
+            told = _task(view)
+            return all(value in (None, told[name]) for name, value in asked.items())
+
+        if ids:
+            views = [view for view in (yield from _named(ids)) if not view.gone and fits(view)]
+        else:
+            views, _ = yield from listed(fits, size=READ * MAX_READS)
+        items = [_task(view) for view in views[(number - 1) * size : number * size]]
+        return JsonReply(value={"total": len(views), "items": items})
 
     def delete(self, call: DoorCall) -> Answering:
         """
@@ -140,17 +142,6 @@ def make(_dialect: str | None) -> ArkDoor:
     The door of an account: both houses have the same words.
     """
     return ArkDoor()
-
-
-def _newest() -> Generator[Wish, Any, list[View]]:
-    views: list[View] = []
-    while len(views) < MAX_LISTED:
-        after = views[-1].task.id if views else None
-        more = yield from page(500, after=after)
-        views += more
-        if len(more) < 500:
-            break
-    return views
 
 
 def _named(ids: tuple[str, ...]) -> Generator[Wish, Any, list[View]]:
