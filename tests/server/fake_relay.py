@@ -54,6 +54,9 @@ LOST = Lost(
     place_until=NOW + timedelta(minutes=30),
 )
 
+FITTING_BYTES = 200
+"""A larger picture is a scaled copy for every provider behind this relay."""
+
 
 class FakeRelay:
     """
@@ -186,6 +189,9 @@ class FakeRelay:
             if asset_id == f"sha256:{hashlib.sha256(data).hexdigest()}":
                 return self._asset(data)
         raise UnknownAsset
+
+    async def fitted(self, asset: Asset, *, account: str) -> Asset:
+        return replace(asset, id=asset.id[:-4] + "c0de") if asset.size_bytes > FITTING_BYTES else asset
 
     async def get(self, task_id: str) -> Task:
         if task_id not in self.tasks:

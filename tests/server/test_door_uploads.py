@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fake_relay import FakeRelay
+from fake_relay import FITTING_BYTES, FakeRelay
 from loopback import TOKEN, Served, serving
 
 from vidrelay.core.adapter import Prepared, asset_parameter
@@ -85,6 +85,18 @@ async def test_what_is_sent_without_a_key_to_the_address_is_found_by_its_id(keyl
     assert made.status_code == 200
     prepared, pictures = keyless.relay.prepared[0]
     (asset,) = pictures.values()
+    assert prepared.parameters == {"image": asset_parameter(asset)}
+
+
+async def test_an_upload_that_is_too_large_for_the_create_call_goes_along_as_a_copy(door: Served) -> None:
+    """An upload may have more bytes at the provider than a body may, and here it is the body that carries it."""
+    told = await start(door)
+    large = PNG + bytes(FITTING_BYTES)
+    await door.client.post(told["to"], content=large, headers={"content-type": "image/png"})
+    await door.client.post("/up/make", json={"id": told["id"]})
+    prepared, pictures = door.relay.prepared[0]
+    (asset,) = pictures.values()
+    assert asset.id.endswith("c0de")
     assert prepared.parameters == {"image": asset_parameter(asset)}
 
 

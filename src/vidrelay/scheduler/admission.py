@@ -82,6 +82,16 @@ class Admitter:
         account = self.choose(request)
         return await self._answered(self._new_task(request, sender, account, prepared, pictures), sender)
 
+    async def fitted(self, asset: Asset, account: str) -> Asset:
+        """
+        The picture as that account's provider takes it: itself, or a scaled copy.
+
+        Raises:
+            RequestError: It cannot be made so.
+        """
+        rule = self._accounts[account].plan.adapter.traits.pictures
+        return asset if rule is None else await self._assets.fitted(asset, rule)
+
     async def _answered(self, task: Task, sender: Sender) -> Admission:
         while True:
             admission = await self._store.add(task, self._rule(sender, task.created_at))

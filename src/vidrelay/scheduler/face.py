@@ -228,6 +228,17 @@ class RelayFace(Protocol):
         """
         ...
 
+    async def fitted(self, asset: Asset, *, account: str) -> Asset:
+        """
+        The picture as that account's provider takes it: itself, or a scaled copy of the same `pixels`.
+
+        Raises:
+            UnknownAsset: Its file is gone.
+            UnsupportedMedia: It cannot be written as a type that is taken.
+            TooLarge: It cannot be made small enough.
+        """
+        ...
+
     async def get(self, task_id: str) -> Task:
         """
         The task as it is now.

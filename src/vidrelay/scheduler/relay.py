@@ -295,6 +295,17 @@ class Relay:
         """
         return await self._book.asset(asset_id)
 
+    async def fitted(self, asset: Asset, *, account: str) -> Asset:
+        """
+        The picture as that account's provider takes it.
+
+        Raises:
+            UnknownAsset: Its file is gone.
+            UnsupportedMedia: It cannot be written as a type that is taken.
+            TooLarge: It cannot be made small enough.
+        """
+        return await self._admitter.fitted(asset, account)
+
     # Looking
 
     async def get(self, task_id: str) -> Task:

@@ -270,7 +270,7 @@ class DoorCalls:
 
     async def _submit(self, new: NewTask, way: DoorWay, call: Call, seen: DoorCall, body: _Body) -> View:
         pictures: dict[str, Asset] = {}
-        parameters = await self._with_assets(new.prepared.parameters, body, pictures)
+        parameters = await self._with_assets(new.prepared.parameters, way, body, pictures)
         request = Request(
             prompt=new.prompt,
             account=way.account,
@@ -338,21 +338,24 @@ class DoorCalls:
         if len(self._names) > MAX_NAMES:
             del self._names[next(iter(self._names))]
 
-    async def _with_assets(self, value: Any, body: _Body, pictures: dict[str, Asset]) -> Any:
+    async def _with_assets(self, value: Any, way: DoorWay, body: _Body, pictures: dict[str, Asset]) -> Any:
         """
         The parameters with each picture as the store keeps it; `pictures` gains them by id.
         """
         match value:
             case Inlined() | Part() | Kept():
                 asset = await self._keep(value, body)
+                if isinstance(value, Kept):
+                    # An upload may be larger than what goes along in the create call, as it will here.
+                    asset = await self._relay.fitted(asset, account=way.account)
                 pictures[asset.id] = asset
                 return {**value.beside, **asset_parameter(asset)}
             case Mapping():
                 if not _OURS.isdisjoint(value):
                     raise InvalidRequest("A name that begins with $asset or $copy is vidrelay's own.", field="$asset")
-                return {name: await self._with_assets(inner, body, pictures) for name, inner in value.items()}
+                return {name: await self._with_assets(inner, way, body, pictures) for name, inner in value.items()}
             case list() | tuple():
-                return [await self._with_assets(inner, body, pictures) for inner in value]
+                return [await self._with_assets(inner, way, body, pictures) for inner in value]
             case str() if body.lifted.find(value) is not None:
                 raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
         return value

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import json
 import os
+import struct
 import sys
 import time
 import urllib.request
+import zlib
 from typing import Any
 
 import runwayml
@@ -21,6 +23,20 @@ BASE64 = (
 )
 PNG = base64.b64decode(BASE64)
 ASKED: dict[str, Any] = {"model": "gen4.5", "prompt_text": "a paper boat", "ratio": "1280:720", "duration": 5}
+
+
+def large_png() -> bytes:
+    """
+    Noise of 5.4 MB, which is more than a data URI may have at Runway.
+    """
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    width, height = 1500, 1200
+    rows = b"".join(b"\0" + os.urandom(3 * width) for _ in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 0)) + chunk(b"IEND", b"")
 
 
 def blocking() -> dict[str, Any]:
@@ -53,6 +69,9 @@ def blocking() -> dict[str, Any]:
     seen["forced"] = forced.id != other.id
     failing = client.text_to_video.create(**{**ASKED, "prompt_text": "a [moderated] boat"})
     endless = client.text_to_video.create(**{**ASKED, "prompt_text": "a [forever] boat"})
+    large = client.uploads.create_ephemeral(file=("large.png", large_png()))
+    scaled = client.image_to_video.create(**ASKED, prompt_image=[{"uri": large.uri, "position": "first"}])
+    seen["scaled"] = until(scaled.id, "SUCCEEDED").status
     seen["with_picture"] = until(other.id, "SUCCEEDED").status
     failed = until(failing.id, "FAILED")
     seen["failed"] = [failed.failure_code, bool(failed.failure)]
