@@ -15,7 +15,7 @@ from vidrelay.providers.ark.adapter import make as make_adapter
 from vidrelay.providers.ark.door import make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.testing.doors import DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
-from vidrelay.testing.records import make_file, make_task
+from vidrelay.testing.records import make_task
 
 DOOR = make("volcengine")
 TASKS = "/api/v3/contents/generations/tasks"
@@ -94,14 +94,13 @@ def test_the_users_tag_comes_back() -> None:
 
 
 def test_the_last_frame_is_told_apart_from_the_clip() -> None:
-    """It is the file that is a picture."""
-    view = view_of(State.DONE)
-    still = make_file(1, media_type="image/png")
-    task = replace(view.task, files=(*view.task.files, still))
-    both = replace(view, task=task, files=(*view.files, "http://127.0.0.1:61000/file/still.png"))
-    content = call_door(DOOR, "GET", f"{TASKS}/x", grant=lambda _: both).json["content"]
-    assert content["video_url"] == view.files[0]
-    assert content["last_frame_url"] == "http://127.0.0.1:61000/file/still.png"
+    """It is the last file, where it was asked for."""
+    still = "http://127.0.0.1:61000/file/still.png"
+    for asked, told in ((True, still), (None, None)):
+        plain = view_of(State.DONE, task=make_task(parameters={**BODY, "return_last_frame": asked}))
+        view = replace(plain, files=(*plain.files, still))
+        content = call_door(DOOR, "GET", f"{TASKS}/x", grant=lambda _, view=view: view).json["content"]
+        assert content == {"video_url": plain.files[0], "last_frame_url": told, "file_url": None}
 
 
 def test_a_failure_has_arks_own_code() -> None:

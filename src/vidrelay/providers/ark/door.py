@@ -194,10 +194,8 @@ def _task(view: View) -> dict[str, Any]:
 
 
 def _content(view: View) -> dict[str, Any]:
-    files = list(zip(view.task.files, view.files, strict=True))
-    stills = [url for file, url in files if file.media_type.startswith("image/")]
-    return {
-        "video_url": view.files[0] if view.files else None,
-        "last_frame_url": stills[0] if stills else None,
-        "file_url": None,
-    }
+    """
+    The clip comes first and the last frame, where it was asked for, last: `words.FILES`.
+    """
+    asked = view.task.parameters.get("return_last_frame") and len(view.files) > 1
+    return {"video_url": view.files[0], "last_frame_url": view.files[-1] if asked else None, "file_url": None}
