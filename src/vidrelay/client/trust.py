@@ -43,7 +43,7 @@ def trusting(state_dir: Path, environ: Mapping[str, str]) -> Path:
         raise RelayUnavailable("The relay has no certificate here.", hint="Start it again: vidrelay serve --replace")
     named = environ.get(VARIABLE)
     folder = state_dir / FOLDER
-    if named is None:
+    if not named:
         place, roots = folder / "roots.pem", _usual_roots()
     else:
         # A child of a child: its roots are in there already.
