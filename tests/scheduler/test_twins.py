@@ -9,6 +9,7 @@ import pytest
 from vidrelay.core.errors import IdempotencyConflict
 from vidrelay.core.ports import How
 from vidrelay.core.task import Request, State
+from vidrelay.testing.toy import ToyAdapter
 
 
 async def test_a_triple_click_makes_one_remote_task(bench):
@@ -109,3 +110,25 @@ async def test_a_resend_joins_its_first_try_even_when_forced(bench):
         first = await bench.relay.submit(Request(prompt="a boat", force_refresh=True))
         again = await bench.relay.submit(Request(prompt="a boat", force_refresh=True), resend=True)
     assert (again.how, again.task.id) == (How.JOINED, first.task.id)
+
+
+class Formed(ToyAdapter):
+    """
+    A provider to which a create goes as a form.
+    """
+
+    def typed(self, parameters):
+        """Every number is a text there."""
+        return {name: str(value) if isinstance(value, int) else value for name, value in parameters.items()}
+
+
+async def test_what_is_sent_as_the_same_is_the_same(bench):
+    """However a number was written: its twin is joined, and the task keeps what is sent."""
+    bench.adapter = Formed()
+    async with bench.running():
+        first = await bench.submit(extra={"fps": 24})
+        second = await bench.submit(extra={"fps": "24"})
+        third = await bench.submit(extra={"fps": 25})
+    assert first.parameters["fps"] == "24"
+    assert second.id == first.id
+    assert third.id != first.id
