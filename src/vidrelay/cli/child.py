@@ -11,12 +11,13 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from vidrelay.cli.terminal import say, shown
-from vidrelay.client.calls import Client
+from vidrelay.client.beacon import Beacon
 from vidrelay.clock import SystemClock
 from vidrelay.core.errors import VidrelayError
+from vidrelay.core.ports import Clock
 
 NOT_FOUND = 127
 NOT_RUN = 126
@@ -27,7 +28,26 @@ _PASSED_ON = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _FROM_TERMINAL = ("SIGINT", "SIGQUIT")
 
 
-async def run_child(command: list[str], environ: Mapping[str, str], client: Client) -> int:
+class Reached(Protocol):
+    """
+    What is needed of a client.
+    """
+
+    @property
+    def beacon(self) -> Beacon | None:
+        """
+        The relay that it speaks to.
+        """
+        ...
+
+    async def health(self) -> object:
+        """
+        Ask that relay, or the one that is found or started in its place.
+        """
+        ...
+
+
+async def run_child(command: list[str], environ: Mapping[str, str], client: Reached) -> int:
     """
     Run the command in that environment to its end; its exit status, 128 more than the signal that ended it, 127 where
     there is no such command, 126 where it cannot be run.
@@ -40,7 +60,7 @@ async def run_child(command: list[str], environ: Mapping[str, str], client: Clie
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
         passing.to(child)
         async with asyncio.TaskGroup() as group:
-            awake = group.create_task(_keep_awake(client))
+            awake = group.create_task(keep_awake(client, SystemClock()))
             status = await asyncio.to_thread(child.wait)
             awake.cancel()
     return status if status >= 0 else 128 - status
@@ -53,11 +73,10 @@ def _found(command: list[str], environ: Mapping[str, str]) -> list[str]:
     return [shutil.which(command[0], path=environ.get("PATH")) or command[0], *command[1:]]
 
 
-async def _keep_awake(client: Client) -> None:
+async def keep_awake(client: Reached, clock: Clock) -> None:
     """
-    Keep a relay from leaving that was started for this command, or to start it again.
+    Keep a relay that leaves when idle from doing so, or start it again.
     """
-    clock = SystemClock()
     before = client.beacon
     while client.beacon is not None and client.beacon.idle_exit:
         await clock.sleep(AWAKE_SECONDS)
