@@ -68,7 +68,11 @@ def main(base: str) -> None:
     seen["unknown"] = jobs.fetch("nobody").status
     listed = jobs.list(model_name="wan3.0-video")
     seen["listed"] = [listed.total, sorted(one.status for one in listed.tasks)]
-    if not THROUGH_A_DOOR:
+    if THROUGH_A_DOOR:
+        asked = {"model": "wan3.0-video", "prompt": "boat 0"}
+        ids = [jobs.create(**asked).task_id for _ in range(2)]
+        seen["again"] = [len(set(ids)), jobs.create(**asked, parameters={"vidrelay_force": True}).task_id in ids]
+    else:
         seen["async"] = asyncio.run(at_once(base, "boat 0", "boat 1"))
     try:
         Client(base_url=base, api_key="wrong", max_retries=0).videos.jobs.create(model="wan3.0-video", prompt="a")

@@ -70,7 +70,12 @@ def main(base: str) -> None:
     seen["late"] = [late.status_code, late.code]
     seen["unknown"] = VideoSynthesis.fetch("nobody").output.task_status
     seen["listed"] = len(VideoSynthesis.list(page_size=10, model_name="wan2.6-t2v").output["data"])
-    if not THROUGH_A_DOOR:
+    if THROUGH_A_DOOR:
+        asked = {"model": "wan2.6-t2v", "prompt": "boat 0"}
+        forced = VideoSynthesis.async_call(**asked, headers={"X-Vidrelay-Force": "1"})
+        ids = [VideoSynthesis.async_call(**asked).output.task_id for _ in range(2)]
+        seen["again"] = [len(set(ids)), forced.output.task_id in ids]
+    else:
         seen["aio"] = asyncio.run(at_once("boat 0", "boat 1"))
     refused = VideoSynthesis.async_call(model="wan2.6-t2v", prompt="a boat", api_key="wrong")
     seen["refused"] = [refused.status_code, refused.code]
