@@ -195,7 +195,12 @@ NUMBERS = {
     "cache": ("max_bytes", "max_age", "min_free"),
     "accounts.a": ("window", "daily_limit"),
 }
-FLAGS = {"relay": ("join_live",), "poll": ("learned",), "network": ("fake_ip",), "accounts.a": ("private_network", "pass_through")}
+FLAGS = {
+    "relay": ("join_live",),
+    "poll": ("learned",),
+    "network": ("fake_ip",),
+    "accounts.a": ("private_network", "pass_through"),
+}
 TEXTS = {
     "relay": ("token", "default_account", "origins"),
     "network": ("proxy", "ca_file"),
