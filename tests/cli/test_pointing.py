@@ -383,15 +383,29 @@ def test_a_signal_is_passed_on_once(place: Place, name: str) -> None:
     assert (rest, child.returncode) == ("caught 1\n", 42)
 
 
+LEAVING = """
+import os, signal, sys, time
+if sys.argv[1] == "leaves":
+    os.setpgrp()
+caught = []
+signal.signal(signal.SIGINT, lambda number, _: caught.append(number))
+print("ready", flush=True)
+time.sleep(1)
+print("caught", len(caught), flush=True)
+sys.exit(42)
+"""
+
+
 @process
-def test_ctrl_c_on_a_terminal_reaches_it_once(place: Place) -> None:
+@pytest.mark.parametrize(("stays", "caught"), [("stays", 1), ("leaves", 0)])
+def test_ctrl_c_on_a_terminal_reaches_it_as_if_it_ran_alone(place: Place, stays: str, caught: int) -> None:
     """
-    The terminal tells both; it is not told twice.
+    By the terminal and not once more by us: one that has left the terminal's group is not told.
     """
     child, terminal = pty.fork()
     if child == 0:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        command = place.command("run", "--", sys.executable, "-c", CATCHING.format(name="SIGINT"))
+        command = place.command("run", "--", sys.executable, "-c", LEAVING, stays)
         os.execve(command[0], command, place.environ)
     seen, typed, deadline = b"", False, time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -405,7 +419,7 @@ def test_ctrl_c_on_a_terminal_reaches_it_once(place: Place) -> None:
             os.write(terminal, b"\x03")
     _, status = os.waitpid(child, 0)
     os.close(terminal)
-    assert b"caught 1" in seen
+    assert f"caught {caught}".encode() in seen
     assert os.waitstatus_to_exitcode(status) == 42
 
 
