@@ -6,6 +6,7 @@ through a relay's door.
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +110,7 @@ def run_door(tmp_path: Path) -> RunSdk:
       account without one of its own path; `settings` are further lines of the account's TOML.
     - the base address is `http://127.0.0.1:PORT/<provider><path>`; the program finds the relay's token in the
       environment variable `SDK_KEY`.
+    - `pointed`: the program is run by `vidrelay run` instead, and told neither.
     """
 
     async def run(
@@ -123,6 +125,7 @@ def run_door(tmp_path: Path) -> RunSdk:
         armed: tuple[str, ...] = (),
         settings: str = "",
         key: str = "right",
+        pointed: bool = False,
         **options: Any,
     ) -> Ran:
         python = python_of(environment)
@@ -137,11 +140,12 @@ def run_door(tmp_path: Path) -> RunSdk:
                 host = f"127.0.0.1:{relay.port}"
                 base = f"http://{host}/{provider}{path}"
                 filled = {name: value.format(base=base, host=host) for name, value in (environ or {}).items()}
-                said = await _run(
-                    [str(python), str(HERE / "programs" / f"{program}.py"), base, *arguments],
-                    {**filled, "SDK_KEY": relay.token},
-                    tmp_path,
-                )
+                started = [str(python), str(HERE / "programs" / f"{program}.py")]
+                if pointed:
+                    command = [*_pointing(tmp_path), *started, *arguments]
+                else:
+                    command, filled = [*started, base, *arguments], {**filled, "SDK_KEY": relay.token}
+                said = await _run(command, filled, tmp_path)
                 asking = {"base_url": f"http://{host}", "headers": {"X-Local-Token": relay.token}}
                 async with httpx2.AsyncClient(**asking, trust_env=False) as http:
                     tasks = (await http.get("/tasks", params={"limit": 500})).json()["tasks"][::-1]
@@ -149,6 +153,13 @@ def run_door(tmp_path: Path) -> RunSdk:
             return Ran(printed=said, ledger=simulator.ledger(), jobs=jobs, tasks=tasks)
 
     return run
+
+
+def _pointing(folder: Path) -> list[str]:
+    """
+    How a command is run with its SDKs pointed at the relay of that folder.
+    """
+    return [sys.executable, "-m", "vidrelay", "--state-dir", str(folder / "state"), "run", "--"]
 
 
 async def _run(command: list[str], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
