@@ -2,6 +2,8 @@
 As many tasks at the provider as the account allows, first in, first out.
 """
 
+from dataclasses import replace
+
 from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import CancelOutcome, Priority, Request, State
 
@@ -17,6 +19,19 @@ async def test_five_tasks_and_a_window_of_two_never_meet_a_refusal(bench):
     assert bench.provider.peak == 2
     assert bench.provider.refused == 0
     assert [body["prompt"] for body in bench.provider.creates] == [f"clip {number}" for number in range(5)]
+
+
+async def test_a_place_is_the_part_of_a_standing_that_nothing_is_reckoned_for(bench):
+    """Asked many times a second, it tells the same line and the same progress."""
+    bench.window = 1
+    async with bench.running():
+        tasks = [await bench.submit(f"clip {number}") for number in range(3)]
+        seen = [await bench.relay.get(task.id) for task in tasks]
+        whole, place = [bench.relay.standing(task) for task in seen], [bench.relay.place(task) for task in seen]
+        assert [one.ahead for one in place] == [None, 0, 1]
+        assert place == [replace(one, eta=None, blocked=None) for one in whole]
+        ended = await bench.until(tasks[0].id, State.DONE)
+        assert bench.relay.place(ended) == bench.relay.standing(ended)
 
 
 async def test_a_batch_task_lets_interactive_ones_go_first(bench):

@@ -77,7 +77,8 @@ class DoorCall:
     door's own address, with no slash at its end, such as `http://127.0.0.1:61000/runway`. A body of another type stays
     unread until `Keep` takes it in.
     `fresh` is this call's own, for an id that is given out: 32 hexadecimal digits, of which the first 12 are the call's
-    time in milliseconds since 1970 and the rest is random.
+    time in milliseconds since 1970 and the rest is random. A GET that only looks at one task may be given the answer
+    again that the same call had before.
     """
 
     method: str
@@ -189,9 +190,10 @@ class View:
     """
     A task as a door shows it.
 
-    `files` are addresses of its results at this relay, in order, which need no key; `gone` tells that the task is done
-    and its files are not there any more; `stale` that it has been uncertain for so long that it is shown as failed.
-    `cancel` is the outcome of the wish that this view answers.
+    `standing` tells its place and its progress, not the time that is left or why it waits. `files` are addresses of its
+    results at this relay, in order, which need no key; `gone` tells that the task is done and its files are not there
+    any more; `stale` that it has been uncertain for so long that it is shown as failed. `cancel` is the outcome of the
+    wish that this view answers.
     """
 
     task: Task

@@ -248,6 +248,12 @@ class RelayFace(Protocol):
         """
         ...
 
+    def place(self, task: Task) -> Standing:
+        """
+        As `standing`, without the time that is left and why it waits: for those who ask many times a second.
+        """
+        ...
+
     def standing(self, task: Task) -> Standing:
         """
         What is known of the task beside its record.

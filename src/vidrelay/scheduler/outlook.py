@@ -26,6 +26,17 @@ class Outlook:
         self._history = history
         self._clock = clock
 
+    def place(self, task: Task) -> Standing:
+        """
+        As `standing`, without what has to be reckoned for it: the time that is left, and why it waits.
+        """
+        track = self._roster.track(task.id)
+        if track is None or task.state not in (State.QUEUED, State.RUNNING):
+            return Standing()
+        if task.state is State.QUEUED:
+            return Standing(ahead=self._roster.line.ahead(task.id))
+        return Standing(progress=track.progress, queue_position=track.queue_position)
+
     def standing(self, task: Task) -> Standing:
         """
         What is known of the task beside its record.

@@ -365,6 +365,12 @@ class Relay:
         """
         return await self._store.log(after=after, limit=limit, task_id=task_id)
 
+    def place(self, task: Task) -> Standing:
+        """
+        As `standing`, without the time that is left and why it waits: for those who ask many times a second.
+        """
+        return self._outlook.place(task)
+
     def standing(self, task: Task) -> Standing:
         """
         What is known of the task beside its record.

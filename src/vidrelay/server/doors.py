@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, assert_never
 from urllib.parse import unquote, urlsplit
@@ -52,13 +51,14 @@ from vidrelay.core.ports import Clock
 from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace
-from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode
+from vidrelay.server.answers import DATA_HEADERS, JSON_HEADERS, Answer, RawHeaders, encode
 from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
 from vidrelay.server.dispatch import Call
 from vidrelay.server.errors import ClientGone, Refusal, problem_of
 from vidrelay.server.files import ENDINGS, FileCalls
 from vidrelay.server.lifting import Lifted, lift
 from vidrelay.server.media import from_file, from_text, pieces
+from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
 from vidrelay.server.sender import MAX_APP_CHARACTERS, Sender, sender_of
 
@@ -80,6 +80,7 @@ PASSED_OUT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-shou
 _JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _FORM_TYPE = re.compile(r"multipart/form-data\s*;.*", re.IGNORECASE | re.DOTALL)
 _PRODUCT = re.compile(r"[\x21-\x7e]+")
+_PLAIN = str | int | float | None
 _OURS = frozenset({"$asset", "$copy"})
 
 
@@ -102,12 +103,9 @@ class _Hall:
     way: DoorWay
     routes: tuple[_Route, ...]
 
-    def find(self, method: str, path: str) -> tuple[DoorRoute, dict[str, str]]:
+    def find(self, method: str, path: str) -> tuple[DoorRoute | Refusal, dict[str, str]]:
         """
-        The route that answers, and what stands in its path.
-
-        Raises:
-            Refusal: There is none.
+        The route that answers, and what stands in its path; or why there is none.
         """
         there = False
         for one in self.routes:
@@ -115,11 +113,12 @@ class _Hall:
             if found is None:
                 continue
             if one.route.method == method or (one.route.method == "GET" and method == "HEAD"):
-                return one.route, {name: unquote(value) for name, value in found.groupdict().items()}
+                params = found.groupdict()
+                return one.route, {name: unquote(params[name]) for name in params} if "%" in path else params
             there = True
         if there:
-            raise Refusal("method_not_allowed", f"This path does not take {method[:20]}.")
-        raise Refusal("not_found", "vidrelay answers nothing at this path of the provider's.")
+            return Refusal("method_not_allowed", f"This path does not take {method[:20]}."), {}
+        return Refusal("not_found", "vidrelay answers nothing at this path of the provider's."), {}
 
 
 class _Body:
@@ -129,15 +128,22 @@ class _Body:
 
     def __init__(self) -> None:
         self.value: Any = None
-        self.lifted = Lifted(secrets.token_hex(16))
+        self.lifted: Lifted | None = None
         self.files: list[BinaryIO] = []
         self.chunks: AsyncIterator[bytes] | None = None
+
+    def find(self, text: str) -> BinaryIO | None:
+        """
+        The file that holds what stood where this text stands now; None where the text is what was sent.
+        """
+        return None if self.lifted is None else self.lifted.find(text)
 
     def close(self) -> None:
         """
         Delete it.
         """
-        self.lifted.close()
+        if self.lifted is not None:
+            self.lifted.close()
         for file in self.files:
             file.close()
 
@@ -160,6 +166,7 @@ class DoorCalls:
         self._clock = clock
         self._plain = f"http://127.0.0.1:{port}"
         self._names: dict[str, str] = {}
+        self._retold = Retold(relay)
         self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
 
     def names(self) -> frozenset[bytes]:
@@ -172,52 +179,61 @@ class DoorCalls:
         """
         Answer one call.
         """
-        name, _, path = scope["raw_path"][1:].decode("latin-1").partition("/")
-        hall = self._halls[name.encode("latin-1")]
-        call = Call(scope, receive, {})
+        told = await self._retold.find(scope)
+        if told is not None:
+            await told(scope, receive, send)
+            return
+        door, _, rest = scope["raw_path"][1:].partition(b"/")
+        hall, path, headers = self._halls[door], f"/{rest.decode('latin-1')}", _headers(scope)
+        route, params = hall.find(scope["method"], path)
+        call = Call(scope, receive, params)
         asked = call.query_values()
         seen = DoorCall(
             method=scope["method"],
-            path=f"/{path}",
-            base=f"{scope['scheme']}://{call.header(b'host')}/{name}",
+            path=path,
+            base=f"{scope['scheme']}://{headers['host']}/{door.decode('latin-1')}",
+            params=params,
             query={key: values[0] for key, values in asked.items()},
             queries={key: tuple(values) for key, values in asked.items()},
-            headers=_headers(scope),
+            headers=headers,
             fresh=f"{int(self._clock.now().timestamp() * 1000):012x}{secrets.token_hex(10)}",
         )
-        with ExitStack() as stack:
-            body = _Body()
-            stack.callback(body.close)
-            try:
-                answer = await self._answer(hall, call, seen, body)
-            except ClientGone:
-                return
-            except VidrelayError as error:
-                if error.code == "internal_error":
-                    logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
-                answer = _refused(hall, seen, error)
-            except Exception:
-                logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
-                answer = _refused(
-                    hall, seen, VidrelayError("Something went wrong inside the relay; its log says what.")
-                )
-            await answer(scope, receive, send)
-
-    async def _answer(self, hall: _Hall, call: Call, seen: DoorCall, body: _Body) -> ASGIApp:
+        body = _Body()
         try:
-            route, params = hall.find(seen.method, seen.path)
-        except Refusal as unknown:
-            if unknown.code == "not_found" and hall.way.pass_through:
+            answer = await self._answer(hall, route, call, seen, body)
+        except ClientGone:
+            return
+        except VidrelayError as error:
+            if error.code == "internal_error":
+                logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
+            answer = _refused(hall, seen, error)
+        except Exception:
+            logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
+            answer = _refused(hall, seen, VidrelayError("Something went wrong inside the relay; its log says what."))
+        finally:
+            body.close()
+        await answer(scope, receive, send)
+
+    async def _answer(
+        self, hall: _Hall, route: DoorRoute | Refusal, call: Call, seen: DoorCall, body: _Body
+    ) -> ASGIApp:
+        if isinstance(route, Refusal):
+            if route.code == "not_found" and hall.way.pass_through:
                 return await self._passed_on(hall.way, call, seen)
-            raise
+            raise route
         await _read(call, seen, body)
-        seen = replace(seen, params=params, body=body.value)
-        handling, sent, thrown = route.handler(seen), None, None
+        handling = route.handler(seen if body.value is None else replace(seen, body=body.value))
+        sent, thrown, wishes = None, None, list[Wish]()
         while True:
+            shown: Any = sent
             try:
                 wish = handling.send(sent) if thrown is None else handling.throw(thrown)
             except StopIteration as end:
-                return await self._written(end.value, call, seen)
+                answer = await self._written(end.value, call, seen)
+                if isinstance(answer, Answer) and isinstance(shown, View) and _only_looked(wishes, seen):
+                    self._retold.keep(call.scope, shown, answer)
+                return answer
+            wishes.append(wish)
             sent = thrown = None
             try:
                 sent = await self._grant(wish, hall.way, call, seen, body)
@@ -322,7 +338,7 @@ class DoorCalls:
             case None:
                 raise InvalidRequest("The picture's bytes are missing.")
             case Inlined():
-                file = body.lifted.find(picture.text)
+                file = body.find(picture.text)
                 return await self._relay.add_asset(from_text(picture.text) if file is None else from_file(file))
             case Part():
                 return await self._relay.add_asset(pieces(body.files[picture.number]))
@@ -356,7 +372,7 @@ class DoorCalls:
                 return {name: await self._with_assets(inner, way, body, pictures) for name, inner in value.items()}
             case list() | tuple():
                 return [await self._with_assets(inner, way, body, pictures) for inner in value]
-            case str() if body.lifted.find(value) is not None:
+            case str() if body.find(value) is not None:
                 raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
         return value
 
@@ -364,7 +380,7 @@ class DoorCalls:
         done = task.state is State.DONE
         return View(
             task=task,
-            standing=self._relay.standing(task),
+            standing=self._relay.place(task),
             files=self._addresses(task, seen) if done else (),
             gone=done and not all(os.path.exists(self._relay.file_path(file)) for file in task.files),  # noqa: PTH110 it is asked at every poll
             stale=task.state is State.UNCERTAIN and self._relay.is_stale(task),
@@ -384,7 +400,7 @@ class DoorCalls:
     async def _written(self, reply: JsonReply | FileReply, call: Call, seen: DoorCall) -> ASGIApp:
         if isinstance(reply, FileReply):
             return await self._files.answer(call, reply.task_id, reply.index)
-        return _json(replace(reply, value=await self._filled(reply.value, seen)))
+        return _json(reply, await self._filled(reply.value, seen))
 
     async def _filled(self, value: Any, seen: DoorCall) -> Any:
         match value:
@@ -393,7 +409,10 @@ class DoorCalls:
             case OpenAddress():
                 return self._open_address(value, seen)
             case dict():
-                return {name: await self._filled(inner, seen) for name, inner in value.items()}
+                return {
+                    name: inner if isinstance(inner, _PLAIN) else await self._filled(inner, seen)
+                    for name, inner in value.items()
+                }
             case list() | tuple():
                 return [await self._filled(inner, seen) for inner in value]
         return value
@@ -423,11 +442,16 @@ def _hall(way: DoorWay) -> _Hall:
     return _Hall(way, tuple(_Route(route, compile_path(route.path)[0]) for route in way.door.routes))
 
 
+def _only_looked(wishes: list[Wish], seen: DoorCall) -> bool:
+    """
+    Whether all that a door wanted was to see one task as it stands at once.
+    """
+    return seen.method == "GET" and len(wishes) == 1 and isinstance(wishes[0], Look) and wishes[0].wait <= 0
+
+
 def _headers(scope: Scope) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-    return headers
+    # Of a name that was sent twice, the first counts.
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
 async def _read(call: Call, seen: DoorCall, body: _Body) -> None:
@@ -444,6 +468,7 @@ async def _read(call: Call, seen: DoorCall, body: _Body) -> None:
     if _FORM_TYPE.fullmatch(kind):
         body.value = await _form(Headers(scope=call.scope), chunks, body)
     elif _JSON_TYPE.fullmatch(kind):
+        body.lifted = Lifted(secrets.token_hex(16))
         body.value = parse_json(await lift(chunks, body.lifted, limit=MAX_JSON_BYTES))
     else:
         body.chunks = stream_body(call.receive, declared=declared, limit=MAX_ASSET_BYTES)
@@ -494,12 +519,11 @@ def _refused(hall: _Hall, seen: DoorCall, error: VidrelayError) -> Answer:
         headers.setdefault("x-should-retry", "false")
     if problem.retry_after is not None:
         headers.setdefault("retry-after", str(math.ceil(problem.retry_after)))
-    return _json(replace(reply, headers=headers))
+    return _json(replace(reply, headers=headers), reply.value)
 
 
-def _json(reply: JsonReply) -> Answer:
-    told: RawHeaders = tuple((name.encode(), value.encode("latin-1")) for name, value in reply.headers.items())
-    if reply.value is None:
+def _json(reply: JsonReply, value: Any) -> Answer:
+    told: RawHeaders = tuple((name.encode(), text.encode("latin-1")) for name, text in reply.headers.items())
+    if value is None:
         return Answer(b"", status=reply.status, headers=(*DATA_HEADERS, *told))
-    typed: RawHeaders = ((b"content-type", b"application/json"),)
-    return Answer(encode(reply.value), status=reply.status, headers=(*typed, *DATA_HEADERS, *told))
+    return Answer(encode(value), status=reply.status, headers=(*JSON_HEADERS, *told))

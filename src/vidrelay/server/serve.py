@@ -313,8 +313,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head, self._head_done = True, False
         self._header_count = self._header_bytes = 0
         self._chunks = self._body_bytes = self._silent_bytes = self._discarded_bytes = 0
+        # Armed anew when all that came has been read, if the head is not whole by then.
         self._cancel_head_timer()
-        self._arm_head_timer(HEADER_SECONDS)
 
     def on_url(self, url: bytes) -> None:
         """

@@ -26,11 +26,12 @@ from vidrelay.providers.fal import words
 from vidrelay.providers.fal.parameters import ENDPOINT, HEADERS, ROUTING, WEBHOOK, app_of, as_sent, is_endpoint
 
 HOLD_SECONDS = 60.0
+IN_QUEUE = "IN_QUEUE"
 NEVER = "9999-12-31T23:59:59+00:00"
 """When the token for uploads ends, which is the relay's own."""
 
 _ENDED = (Phase.DONE, Phase.FAILED, Phase.CANCELLED, Phase.EXPIRED)
-_STATUS = {Phase.WAITING: "IN_QUEUE", Phase.WORKING: "IN_PROGRESS", **dict.fromkeys(_ENDED, "COMPLETED")}
+_STATUS = {Phase.WAITING: IN_QUEUE, Phase.WORKING: "IN_PROGRESS", **dict.fromkeys(_ENDED, "COMPLETED")}
 _ENDS = {Phase.CANCELLED: words.CANCELLED, Phase.EXPIRED: words.TIMED_OUT}
 _UNDERWAY = (CancelOutcome.PENDING, CancelOutcome.UNSUPPORTED)
 
@@ -57,7 +58,7 @@ class FalDoor:
         A create: always answered as one that waits.
         """
         view = yield from _create(call)
-        return JsonReply(value={**_told(view, call), **_queued(view)})
+        return JsonReply(value={**_told(view, call), "status": IN_QUEUE, "queue_position": _position(view)})
 
     def run(self, call: DoorCall) -> Answering:
         """
@@ -76,17 +77,18 @@ class FalDoor:
         How a request stands.
         """
         view = yield from look(call.params["id"])
-        status = _STATUS[view.phase]
-        if status == "IN_QUEUE":
-            return JsonReply(status=202, value={**_told(view, call), **_queued(view)})
+        phase, told = view.phase, _told(view, call)
+        told["status"] = status = _STATUS[phase]
+        if status == IN_QUEUE:
+            told["queue_position"] = _position(view)
+            return JsonReply(status=202, value=told)
         # What the model prints stays at fal; a list is what the SDK's user goes through who has asked for it.
-        logs: list[Any] | None = [] if call.query.get("logs", "").lower() in ("1", "true") else None
-        told = {**_told(view, call), "status": status, "logs": logs}
-        if status == "IN_PROGRESS":
+        told["logs"] = [] if call.query.get("logs", "").lower() in ("1", "true") else None
+        if phase is Phase.WORKING:
             return JsonReply(status=202, value=told)
         seconds = view.task.timings().execute
         told["metrics"] = {} if seconds is None else {"inference_time": seconds}
-        if view.phase is not Phase.DONE:
+        if phase is not Phase.DONE:
             told |= {"error": view.problem.detail, "error_type": _error_of(view)[1]}
         return JsonReply(value=told)
 
@@ -163,16 +165,19 @@ def _told(view: View, call: DoorCall) -> dict[str, Any]:
     """
     The request's addresses, which the SDK follows as they are.
     """
-    app, request_id = app_of(str(view.task.parameters.get(ENDPOINT, ""))), view.task.id
-    here = f"{call.base}/{app}/requests/{request_id}"
-    addresses = {"response_url": here, "status_url": f"{here}/status", "cancel_url": f"{here}/cancel"}
-    return {"request_id": request_id, **addresses}
+    request_id = view.task.id
+    here = f"{call.base}/{app_of(str(view.task.parameters.get(ENDPOINT, '')))}/requests/{request_id}"
+    return {
+        "request_id": request_id,
+        "response_url": here,
+        "status_url": f"{here}/status",
+        "cancel_url": f"{here}/cancel",
+    }
 
 
-def _queued(view: View) -> dict[str, Any]:
+def _position(view: View) -> int:
     standing = view.standing
-    position = standing.queue_position if standing.ahead is None else standing.ahead
-    return {"status": "IN_QUEUE", "queue_position": position or 0}
+    return (standing.queue_position if standing.ahead is None else standing.ahead) or 0
 
 
 def _result(view: View) -> DoorReply:
