@@ -70,8 +70,9 @@ class Traits:
     What a provider can do and how it wants to be treated.
 
     `copies` is how long the provider keeps a picture that was uploaded to it, and None where pictures go along with the
-    create call; `lists` says that one call tells how all running tasks are doing (`poll_many`); `can_check` that the
-    key can be tried without paying (`check`), and `tells_quota` that this tells what is left to spend as well.
+    create call; `lists` says that one call tells how all running tasks are doing (`poll_many`); `follows` that a call
+    can last until there is news (`follow`), of all tasks together where it also lists; `can_check` that the key can be
+    tried without paying (`check`), and `tells_quota` that this tells what is left to spend as well.
 
     `poll_floor` is the least time between two polls of a job in seconds, `poll_spacing` that between any two status
     requests (polls, lists) of the account, both 0 for a server on one's own machine; `longest_run` is the longest a job
@@ -90,6 +91,7 @@ class Traits:
     pictures: PictureRule | None = None
     copies: timedelta | None = None
     lists: bool = False
+    follows: bool = False
     can_check: bool = False
     tells_quota: bool = False
 
@@ -307,6 +309,14 @@ class Adapter(Protocol):
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
         Ask how all these tasks are doing, in as few calls as it takes. Called only where `traits.lists`.
+        """
+        ...
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        Wait until one of these tasks is doing otherwise than is `known` of it (by task id), though not for long, and
+        say how all of them are doing. Called only where `traits.follows`, and with one task unless `traits.lists`. What
+        does not work out (a stream that is refused, empty, odd) is Trouble: `poll` is asked then.
         """
         ...
 

@@ -66,6 +66,17 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """
+    How an answer that comes bit by bit is listened to: until its body ends or breaks off, `enough` says yes to what has
+    come so far, or so many seconds have passed since it began. What has come by then is the answer's body.
+    """
+
+    seconds: float
+    enough: Callable[[bytearray], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """
     One call to make. Headers and body stay out of its repr: they hold keys and prompts.
@@ -75,8 +86,9 @@ class HttpRequest:
     open and nothing has been sent: unless it says yes, the call fails then. `signed` makes headers of the whole body's
     SHA-256 (in hex), for providers whose signature covers it; it is asked when the call leaves. `asks` marks one that
     only asks though its method does not say so, as where every call is a POST: it takes its turn with the account's
-    other status requests. `unwrap`, of a result's download, takes the file out of an answer that holds it; it returns
-    None where that does not.
+    other status requests. `held` listens to the body as it comes; such a call may go to a `ws://` or `wss://`
+    address, whose text messages are the body, one a line, under status 101. `unwrap`, of a result's download, takes the
+    file out of an answer that holds it; it returns None where that does not.
     """
 
     method: str
@@ -86,6 +98,7 @@ class HttpRequest:
     creates: bool = False
     asks: bool = False
     max_reply_bytes: int = API_REPLY_BYTES
+    held: Held | None = field(default=None, compare=False)
     may_go: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
     signed: Callable[[str], Mapping[str, str]] | None = field(default=None, repr=False, compare=False)
     unwrap: Callable[[bytes], bytes | None] | None = field(default=None, repr=False, compare=False)

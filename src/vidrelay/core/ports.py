@@ -43,7 +43,7 @@ class Reply(Protocol):
 
     async def read(self) -> bytes:
         """
-        The whole body.
+        The whole body; of a request that is `held`, what came until there was enough.
 
         Raises:
             ReplyTooLarge: It is longer than the request's `max_reply_bytes`.

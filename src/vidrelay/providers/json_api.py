@@ -24,7 +24,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.errors import ConfigError
-from vidrelay.core.lifecycle import Cancelled
+from vidrelay.core.lifecycle import Cancelled, StillRunning
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Form, HttpRequest, Inline, Json
 from vidrelay.core.task import CancelOutcome, JsonObject, RemoteFile, Task
 from vidrelay.providers.replies import content_at
@@ -48,8 +48,8 @@ class AdapterSettings:
 
 class BaseAdapter:
     """
-    Fills port Adapter for what few providers have: nothing is told of limits, nothing is uploaded, no list, no look-up,
-    no cancel, no check.
+    Fills port Adapter for what few providers have: nothing is told of limits, nothing is uploaded, no list, no stream,
+    no look-up, no cancel, no check.
     """
 
     traits: Traits
@@ -83,6 +83,13 @@ class BaseAdapter:
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
         There is no list; nothing is sent.
+        """
+        return {}
+        yield  # makes this a conversation
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        There is no call that lasts until there is news; nothing is sent.
         """
         return {}
         yield  # makes this a conversation

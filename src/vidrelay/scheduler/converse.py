@@ -75,6 +75,7 @@ class Caller:
                     account.leaves(sending.asked_at)
                 sending.create_begun = sending.create_begun or request.creates
                 timeout = CREATE_SECONDS if request.creates or _is_large(request) else CALL_SECONDS
+                timeout += 0.0 if request.held is None else request.held.seconds
                 asked = replace(request, may_go=may_go)
                 async with account.plan.transport.send(asked, timeout=timeout) as reply:
                     whole = HttpReply(status=reply.status, headers=reply.headers, body=await reply.read())

@@ -3,14 +3,15 @@ Sends one call at a time and always says, when it fails, whether the call may ha
 
 Creates, and everything else that is no plain reading, go over HTTP/1.1: after a server's orderly HTTP/2 goodbye the
 engine loses answers to calls that were carried out. Polls go over HTTP/2, so that many share one connection. Large
-replies go over HTTP/1.1, which is twice as fast there.
+replies go over HTTP/1.1, which is twice as fast there, and so does a call that is held: one that is given up over
+HTTP/2 is not told to the server, and would go on.
 """
 
 import asyncio
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from urllib.parse import unquote, urlsplit
 import httpcore2
 
 from vidrelay.core.errors import ConfigError, ReplyTooLarge, TransportError, VidrelayError
-from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, Held, HttpRequest
 from vidrelay.core.ports import Reply
 from vidrelay.transport.bodies import body_hash, open_body
 from vidrelay.transport.dial import CountedDialer, VettedDialer
 from vidrelay.transport.gate import Gate, Target
+from vidrelay.transport.streams import Opening, as_http, is_websocket, text_messages
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 30.0
@@ -121,7 +123,8 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _exchange(self, request: HttpRequest, seconds: float) -> AsyncGenerator[Reply]:
-        target = self._gate.admit(request.url)
+        # Only a call that is held knows what to do with a websocket; for any other the gate refuses the address.
+        target = self._gate.admit(request.url if request.held is None else as_http(request.url))
         progress = _Progress(request.may_go)
         try:
             async with asyncio.timeout(seconds) as limit, AsyncExitStack() as stack:
@@ -141,6 +144,8 @@ class HttpTransport:
         self, request: HttpRequest, target: Target, progress: "_Progress", seconds: float, stack: AsyncExitStack
     ) -> httpcore2.Response:
         headers = await self._headers(request, target)
+        opening = Opening() if is_websocket(request.url) else None
+        headers += [] if opening is None else opening.headers()
         content: bytes | AsyncIterator[bytes] = b""
         if isinstance(request.body, bytes):
             content = request.body
@@ -177,6 +182,12 @@ class HttpTransport:
                     continue
                 raise _as_ours(exc, target, maybe_sent=progress.sent) from exc
             break
+        if response.status == 101:
+            try:
+                _expected(opening, target).check(response)
+            except TransportError:
+                await _close(response)
+                raise
         await _refuse_encoded(response, target)
         return response
 
@@ -260,10 +271,11 @@ class _LiveReply:
         self.headers: Mapping[str, str] = _lower(response.headers)
         self._target = target
         self._max_bytes = request.max_reply_bytes
+        self._held = request.held if response.status < 300 else None
         stream: Any = response.stream
-        self._body: AsyncGenerator[bytes] = stream.__aiter__()
+        self._body: AsyncGenerator[bytes] = text_messages(response) if response.status == 101 else stream.__aiter__()
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         while True:
             try:
                 chunk = await anext(self._body)
@@ -279,15 +291,38 @@ class _LiveReply:
         if told.isascii() and told.isdigit() and len(told) < 20 and int(told) > self._max_bytes:
             raise ReplyTooLarge(too_large, maybe_sent=True)
         body = bytearray()
-        async for chunk in self.chunks():
-            body += chunk
-            if len(body) > self._max_bytes:
-                raise ReplyTooLarge(too_large, maybe_sent=True)
+        async with _listening(self._held), aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > self._max_bytes:
+                    raise ReplyTooLarge(too_large, maybe_sent=True)
+                if self._held is not None and self._held.enough(body):
+                    break
         return bytes(body)
 
     async def aclose(self) -> None:
         with suppress(Exception):
             await self._body.aclose()
+
+
+@asynccontextmanager
+async def _listening(held: Held | None) -> AsyncGenerator[None]:
+    """
+    End the reading of a body that is held when its time is over, and let it have ended where it breaks off.
+    """
+    if held is None:
+        yield
+        return
+    try:
+        async with asyncio.timeout(held.seconds) as limit:
+            yield
+    except ReplyTooLarge:
+        raise
+    except TransportError:
+        return
+    except TimeoutError:
+        if not limit.expired():
+            raise
 
 
 async def _close(response: httpcore2.Response) -> None:
@@ -311,11 +346,17 @@ def _lower(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return joined
 
 
+def _expected(opening: Opening | None, target: Target) -> Opening:
+    if opening is None:
+        raise TransportError(f"{target.host} changed to another protocol, which was not asked for.", maybe_sent=True)
+    return opening
+
+
 def _kind(request: HttpRequest, target: Target) -> _Kind:
     if request.creates:
         return _Kind.CREATE
-    polls = request.method == "GET" and target.scheme == "https" and request.max_reply_bytes <= LIST_REPLY_BYTES
-    return _Kind.POLL if polls else _Kind.CALL
+    small = request.max_reply_bytes <= LIST_REPLY_BYTES and request.held is None
+    return _Kind.POLL if request.method == "GET" and target.scheme == "https" and small else _Kind.CALL
 
 
 def _only_reads(request: HttpRequest) -> bool:
