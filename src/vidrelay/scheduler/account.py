@@ -237,6 +237,12 @@ class Account:
             return held
         return max(held, self._probing_until - monotonic)
 
+    def rests(self) -> bool:
+        """
+        Whether no call has gone through since calls were told to rest.
+        """
+        return bool(self._kept(creates=False))
+
     def probe(self, monotonic: float) -> None:
         """
         A call goes out after a rest; others wait for its outcome, though not for ever.

@@ -1,5 +1,6 @@
 """
-How running tasks are asked for: each by itself, or by one list call for all of an account's that are due.
+How running tasks are asked for: each by itself, by one list call for all of an account's that are due, or by a call
+that lasts until there is news.
 
 Theory of operation. A task's step asks for that task alone; it knows nothing of others. Where the provider lists, the
 step that comes first asks for every task of the account that is due, or nearly, and none of them asks by itself
@@ -7,6 +8,11 @@ meanwhile: a step that comes later waits for the list. What the list tells of ot
 and they are made due, so that each takes its own answer through its own step as if it had polled. A task that the list
 leaves out is polled by itself next, and so are all after trouble with a list: a list may lag, be cut off, or be broken
 where polls are not. So no list ever says that a job is not there.
+
+A call that lasts (`following.py`) is a list too, of one task where the provider cannot do better: what it does not
+tell, and what goes wrong with it, is asked for by a poll next. It is for every running task of the account that has
+been heard of; where it is for several, a task that comes later breaks it off, asks in the ordinary way, and is in the
+next.
 """
 
 import asyncio
@@ -21,6 +27,7 @@ from vidrelay.scheduler.converse import Sending
 from vidrelay.scheduler.tools import Tools
 from vidrelay.scheduler.track import Mail, Track
 
+FOREVER = float("inf")
 MAIL_SECONDS = 5.0
 """Mail that has not been looked at by then says nothing any more."""
 
@@ -28,9 +35,11 @@ MAIL_SECONDS = 5.0
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Round:
     """
-    A list call under way, and the tasks that it is for.
+    A list call under way, and the tasks that it is for. `lasts`: until there is news.
     """
 
+    account: str
+    lasts: bool
     tracks: dict[str, Track]
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -46,12 +55,15 @@ class Asker:
         self._polled: set[str] = set()
         self._turns: dict[str, float | None] = {}
 
-    async def ask(self, task: Task, track: Track, account: Account) -> PollOutcome | float:
+    async def ask(self, task: Task, track: Track, account: Account, *, follow: bool = False) -> PollOutcome | float:
         """
-        How the task is doing; or the seconds that it has to wait before it can be asked for.
+        How the task is doing; or the seconds that it has to wait before it can be asked for. With `follow` the call may
+        last until there is news.
         """
         while (under_way := self._rounds.get(task.id)) is not None:
             await under_way.over.wait()
+            if under_way.lasts and track.mail is None:
+                return 0.0  # what broke it off may have changed what the task needs
         now = self._tools.clock.monotonic()
         told = _opened(track, now)
         if told is not None:
@@ -63,10 +75,46 @@ class Asker:
         wait = self._turn_in(track, account, now)
         if wait > 0:
             return wait
+        while (lasting := self._lasting_without(task, account)) is not None:
+            self._tools.follower.break_off(account=account.name)
+            await lasting.over.wait()
+        if follow and not track.again and self._may_follow(task, track, account):
+            return await self._ask_together(task, track, account, self._mates(task, account, now), lasts=True)
         others = self._others(task, track, account, now)
         if others:
-            return await self._poll_many(task, track, account, others)
+            return await self._ask_together(task, track, account, others, lasts=False)
         return await self._poll(task, track, account)
+
+    def _lasting_without(self, task: Task, account: Account) -> _Round | None:
+        """
+        The account's call that lasts, where the task could be in it and is not.
+        """
+        if task.id in self._rounds or not account.plan.adapter.traits.lists:
+            return None
+        return next((one for one in self._rounds.values() if one.lasts and one.account == account.name), None)
+
+    def _may_follow(self, task: Task, track: Track, account: Account) -> bool:
+        """
+        Whether a call for the task may last.
+        """
+        heard_of = track.sign is not None and not track.alone
+        works = account.plan.adapter.traits.follows and self._tools.follower.may_follow(account.name)
+        return works and heard_of and not account.rests() and not task.ended and self._runs(task)
+
+    def _mates(self, task: Task, account: Account, now: float) -> dict[str, tuple[Task, Track]]:
+        """
+        The account's other tasks that a call which lasts is for as well.
+        """
+        traits, found = account.plan.adapter.traits, {}
+        for task_id, track in self._tools.roster.active() if traits.lists else ():
+            other = self._tools.roster.get_driven(task_id)
+            busy = task_id in self._rounds or task_id in self._polled
+            if other is None or other.account != account.name or task_id == task.id or busy:
+                continue
+            left_alone = track.held_until > now or now - track.asked_at < traits.poll_floor or track.mail is not None
+            if not left_alone and self._may_follow(other, track, account):
+                found[task_id] = other, track
+        return found
 
     def early(self, track: Track, account: Account) -> float:
         """
@@ -149,26 +197,30 @@ class Asker:
             await self._tools.resumed(account, account.answered(heard))
         return outcome
 
-    async def _poll_many(
-        self, task: Task, track: Track, account: Account, others: dict[str, tuple[Task, Track]]
+    async def _ask_together(
+        self, task: Task, track: Track, account: Account, others: dict[str, tuple[Task, Track]], *, lasts: bool
     ) -> PollOutcome | float:
         """
-        One list call for this task and the others; returns what it told of this one.
+        One call for this task and the others; returns what it told of this one.
         """
-        round_ = _Round(tracks={task.id: track, **{task_id: other for task_id, (_, other) in others.items()}})
+        tracks = {task.id: track, **{task_id: other for task_id, (_, other) in others.items()}}
+        round_ = _Round(account=account.name, lasts=lasts, tracks=tracks)
         self._rounds.update(dict.fromkeys(round_.tracks, round_))
-        heard, sending = self._begin(account, list(round_.tracks.values())), Sending()
+        heard, sending = self._begin(account, list(round_.tracks.values()), probes=not lasts), Sending()
         tasks = [task, *(other for other, _ in others.values())]
         try:
-            outcome: PollManyOutcome = await self._tools.caller.converse(
-                account, account.plan.adapter.poll_many(tasks), sending=sending
-            )
+            told = await (self._follow if lasts else self._list)(account, tasks, round_, sending)
+            if told is None:
+                return 0.0
+            outcome = told
             self._deliver(round_, outcome)
         except TransportError as trouble:
             held = self._held_by_rest(account, trouble)
             if held > 0:
                 return held
             outcome = Trouble(detail=trouble.message, retry_after=trouble.retry_after)
+            if lasts:
+                self._tools.follower.learn(account.name, works=False)
             self._deliver(round_, outcome)
         except Exception:
             # A bug in an adapter, or a list that breaks it: each is asked for by itself, which may work.
@@ -179,7 +231,7 @@ class Asker:
             for task_id, one in round_.tracks.items():
                 one.asked_at = max(one.asked_at, sending.asked_at)
                 del self._rounds[task_id]
-                if one.mail is not None and not one.busy:
+                if (lasts or one.mail is not None) and not one.busy:
                     # The loop looks again when the step that asked is over; one that is under way finds it by itself.
                     one.due = 0.0
             round_.over.set()
@@ -187,16 +239,44 @@ class Asker:
             return outcome
         if not isinstance(outcome, Trouble):
             await self._tools.resumed(account, account.answered(heard))
-        told = _opened(track, self._tools.clock.monotonic())
-        return account.plan.adapter.traits.poll_floor if told is None else told
+        seen = _opened(track, self._tools.clock.monotonic())
+        return account.plan.adapter.traits.poll_floor if seen is None else seen
 
-    def _begin(self, account: Account, tracks: list[Track]) -> int:
+    async def _list(self, account: Account, tasks: list[Task], round_: _Round, sending: Sending) -> PollManyOutcome:
+        return await self._tools.caller.converse(account, account.plan.adapter.poll_many(tasks), sending=sending)
+
+    async def _follow(
+        self, account: Account, tasks: list[Task], round_: _Round, sending: Sending
+    ) -> PollManyOutcome | None:
         """
-        Count a call for these tasks; returns how many refusals have been heard before it.
+        A call that lasts until there is news; None if it was broken off.
         """
-        account.probe(self._tools.clock.monotonic())
+        known = {task_id: seen for task_id, track in round_.tracks.items() if (seen := track.known()) is not None}
+        for track in round_.tracks.values():
+            if not track.busy:
+                # It is looked at again when the call is over.
+                track.due = FOREVER
+        talk = self._tools.caller.converse(account, account.plan.adapter.follow(tasks, known), sending=sending)
+        outcome = await self._tools.follower.follow(account.name, list(round_.tracks), talk)
+        if outcome is not None and not isinstance(outcome, Refused):
+            # Of those that it tells nothing of, each may have ended in its own way; of all together, it does not work.
+            works = not isinstance(outcome, Trouble) and not all(
+                isinstance(outcome.get(task.id, Trouble(detail="")), NotThere | Trouble) for task in tasks
+            )
+            self._tools.follower.learn(account.name, works=works)
+        return outcome
+
+    def _begin(self, account: Account, tracks: list[Track], *, probes: bool = True) -> int:
+        """
+        Count a call for these tasks; returns how many refusals have been heard before it. One that `probes` is waited
+        for by others after a rest.
+        """
+        now = self._tools.clock.monotonic()
+        if probes:
+            account.probe(now)
         for track in tracks:
             track.polls += 1
+            track.began_at = now
         self._tools.store.count(polls=1)
         return account.heard()
 

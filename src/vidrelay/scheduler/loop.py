@@ -89,6 +89,7 @@ class Loop:
         """
         track = self._roster.track(task_id) if task_id is not None else None
         if track is not None:
+            self._tools.follower.break_off(task_id=task_id)
             track.due = 0.0
             track.again = track.busy
         self._wake.set()
@@ -398,6 +399,7 @@ class Loop:
         ahead = (now - wall).total_seconds() - (monotonic - before)
         if abs(ahead) > CLOCK_JUMP_SECONDS:
             logger.warning("clock.jumped from=%s to=%s", wall, now)
+            self._tools.follower.break_off()
             for _, track in self._roster.active():
                 track.due = min(track.due, monotonic + 2.0 * self._chance())
         self._seen = now, monotonic

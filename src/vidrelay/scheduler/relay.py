@@ -53,6 +53,7 @@ from vidrelay.scheduler.converse import Caller, Sending
 from vidrelay.scheduler.copies import Copies
 from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats, WindowStatus
 from vidrelay.scheduler.figures import figures
+from vidrelay.scheduler.following import Follower
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
@@ -124,6 +125,7 @@ class Relay:
             copies=Copies(book, clock, caller),
             limits=Limits(book, clock, chance, caller, self._accounts),
             quotas=Quotas(book, clock, self._accounts),
+            follower=Follower(clock, chance),
             accounts=self._accounts,
         )
         self._loop = Loop(

@@ -16,6 +16,7 @@ from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.copies import Copies
+from vidrelay.scheduler.following import Follower
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 MAX_HINTS = 2
 HINT_MARGIN_SECONDS = 0.3
+GATHER_SECONDS = 0.05
+"""So long tasks that were told of by one call are given to take that in, before the next is made for all of them."""
 FULL_DISK_SECONDS = 30.0
 
 Delay = float | None
@@ -54,6 +57,7 @@ class Tools:
     copies: Copies
     limits: Limits
     quotas: Quotas
+    follower: Follower
     accounts: Mapping[str, Account]
 
     def neighbours(self, account: Account) -> list[str]:
@@ -77,6 +81,8 @@ class Tools:
             pause.reason,
             pause.until,
         )
+        if pause.scope is Scope.CALLS:
+            self.follower.break_off(account=account.name)
         await self._keep(account, pause.scope, pause)
 
     async def refused(self, task: Task, account: Account, refusal: Refused) -> None:
@@ -164,6 +170,19 @@ class Tools:
             return usual
         track.hints += 1
         return told
+
+    def next_ask(self, task: Task, track: Track, account: Account, *, news: bool) -> float:
+        """
+        Seconds until the task that was just heard of is asked for again. Where a call lasts until there is news that is
+        at once; but calls that ended sooner than the pace would have had them begin are made at that pace, so that a
+        stream which never lasts, or has something to say all the time, is no more often asked for than a status. Only
+        after `news` of the kind that comes once or twice to a task, none is waited for.
+        """
+        usual = self.next_poll(task, track, account)
+        if not account.plan.adapter.traits.follows or not self.follower.may_follow(account.name):
+            return usual
+        spent = usual if news else self.clock.monotonic() - track.began_at
+        return max(GATHER_SECONDS, usual - spent)
 
     def age(self, task: Task, track: Track) -> float:
         """

@@ -34,16 +34,16 @@ class Track:
     it, which no refused create is put down to until `new_until`; `renewed`: its create was refused, and the copies that
     it named are made anew. `fresh_place`: its place was taken by this process, at `placed_at`, and nothing has been
     sent. `since`: when the provider accepted it, by the wall clock of `aged_from`, from when on this life has watched
-    it. `asked_at`: when it was last polled, `turn_at`: the turn it has for that among the account's other tasks,
-    `held_until`: till when the provider asked to leave it alone. `alone`: a list has not told of it, so it is polled by
-    itself next; `mail`: what another task's list told of it, not looked at yet; `listed`: the last that was heard of it
-    came of a list. `ask_first`: the wish to cancel it could not be delivered, so it is asked how it is doing before
-    that is tried again. `lost_at`: when its create was lost, or this life of the relay first knew of it, `lost_before`:
-    how long it was lost then, in seconds of the wall clock; `looked`: how long after `lost_at` it was last looked for.
-    `unchanged`: seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the
-    provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when
-    the first of those came that gave no whole file. `candidates`: what the last look for a lost create found and could
-    not settle.
+    it. `asked_at`: when it was last polled, `began_at`: when that call began, `turn_at`: the turn it has for that among
+    the account's other tasks, `held_until`: till when the provider asked to leave it alone. `alone`: a list has not
+    told of it, so it is polled by itself next; `mail`: what another task's list told of it, not looked at yet;
+    `listed`: the last that was heard of it came of a list. `ask_first`: the wish to cancel it could not be delivered,
+    so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost, or this life of the
+    relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock; `looked`: how long
+    after `lost_at` it was last looked for. `unchanged`: seconds without any sign of life, time not watched left out.
+    `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a
+    row that did not work; `bad_since`: when the first of those came that gave no whole file. `candidates`: what the
+    last look for a lost create found and could not settle.
     """
 
     due: float = 0.0
@@ -59,6 +59,7 @@ class Track:
     aged_from: float = 0.0
     polls: int = 0
     asked_at: float = float("-inf")
+    began_at: float = float("-inf")
     turn_at: float | None = None
     held_until: float = NOT_HELD
     alone: bool = False
@@ -92,6 +93,15 @@ class Track:
         if self.lost_at is None:
             self.lost_at = now
         return now - self.lost_at
+
+    def known(self) -> StillRunning | None:
+        """
+        How the task was doing when that was last heard; None if it was not heard yet.
+        """
+        if self.sign is None:
+            return None
+        state, progress, position = self.sign
+        return StillRunning(remote_state=state, progress=progress, queue_position=position)
 
     def observe(self, seen: StillRunning, now: float) -> bool:
         """

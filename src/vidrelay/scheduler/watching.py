@@ -35,7 +35,7 @@ class Watcher:
         """
         Ask how the task is doing, and save what has changed; returns when to ask again.
         """
-        asked = await self._asker.ask(task, track, account)
+        asked = await self._asker.ask(task, track, account, follow=True)
         return asked if isinstance(asked, float) else await self._polled(task, track, account, asked)
 
     async def outlive(self, task: Task, track: Track, account: Account) -> Delay:
@@ -99,6 +99,7 @@ class Watcher:
         if task.state is not State.RUNNING:
             # A finished job whose address is asked for again: the provider has not caught up with itself.
             return self._tools.next_poll(task, track, account)
+        was, first = task.remote_state, track.sign is None
         changed = track.observe(seen, self._tools.clock.monotonic())
         if seen.remote_state is not None and seen.remote_state is not task.remote_state:
             # A remote state never goes backwards; advance() keeps the highest, and then there is nothing to save.
@@ -112,7 +113,7 @@ class Watcher:
                 track.alone = True
                 return traits.poll_floor
             await self._expire(task, traits)
-        return self._tools.next_poll(task, track, account)
+        return self._tools.next_ask(task, track, account, news=first or task.remote_state is not was)
 
     async def _save_if_new(self, task: Task, seen: StillRunning) -> Task:
         if task.working_at is not None:

@@ -7,8 +7,8 @@ of all it saw. It moves by the same clock as the relay under test.
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -39,7 +39,7 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.errors import ReplyTooLarge, TransportError
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.messages import Held, HttpReply, HttpRequest
 from vidrelay.core.ports import Clock
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Problem, RemoteFile, RemoteState, Request, Task
 from vidrelay.providers.json_api import BaseAdapter
@@ -106,14 +106,57 @@ class ToyReply:
         return self._body
 
 
+class ToyStream:
+    """
+    Fills port Reply for a call that is held: a line of how the jobs are doing whenever that changes.
+    """
+
+    status = 200
+
+    def __init__(self, provider: "ToyProvider", held: Held, path: str, *, breaks: bool) -> None:
+        self.headers: Mapping[str, str] = {}
+        self._provider = provider
+        self._held = held
+        self._ids = path.partition("=")[2].split(",")
+        self._breaks = breaks
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """
+        The lines as they come, a quarter of a second apart at the least; one that breaks has a single one.
+        """
+        clock, before = self._provider.clock, b""
+        until = clock.monotonic() + self._held.seconds
+        while clock.monotonic() < until:
+            now = self._provider.line(self._ids)
+            if now != before:
+                yield now
+            if self._breaks:
+                return
+            before = now
+            await clock.sleep(0.25)
+
+    async def read(self) -> bytes:
+        """
+        What came until there was enough.
+        """
+        body = bytearray()
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if self._held.enough(body):
+                    break
+        return bytes(body)
+
+
 class ToyProvider:
     """
     The far end: at most `limit` jobs unended (429 above it), `workers` working at once, each for `run_seconds`.
 
-    `faults` are taken one by one, by kind of call (`create`, `poll`, `cancel`, `list`, `download`, `upload`, `limits`,
-    `check`): a status to answer with, or one of `unsent`, `lost_before`, `lost_after`, `html`, `no_id`; None answers as
-    usual. `copies` are the pictures that were uploaded, by what stands for each; a create that names another is
-    refused. `unlisted` jobs are left out of lists; `told_limits` None tells none.
+    `faults` are taken one by one, by kind of call (`create`, `poll`, `follow`, `cancel`, `list`, `download`, `upload`,
+    `limits`, `check`): a status to answer with, or one of `unsent`, `lost_before`, `lost_after`, `html`, `no_id`, and
+    for a `follow` `breaks`, after its first line; None answers as usual. `copies` are the pictures that were uploaded,
+    by what stands for each; a create that names another is refused. `unlisted` jobs are left out of lists;
+    `told_limits` None tells none.
     """
 
     def __init__(
@@ -177,7 +220,7 @@ class ToyProvider:
         return [at for at, method, path in self.calls if method == "GET" and path == f"/jobs/{job_id}"]
 
     @asynccontextmanager
-    async def send(self, request: HttpRequest, *, timeout: float) -> AsyncIterator[ToyReply]:
+    async def send(self, request: HttpRequest, *, timeout: float) -> AsyncIterator[ToyReply | ToyStream]:
         """
         Answer a call.
         """
@@ -208,6 +251,9 @@ class ToyProvider:
             self.refused += fault == 429
             yield self._reply(request, fault, b'{"error": "as told"}', headers)
             return
+        if request.held is not None:
+            yield ToyStream(self, request.held, path, breaks=fault == "breaks")
+            return
         reply = self._answer(request, kind, path)
         if fault == "lost_after":
             raise TransportError("the connection was closed without an answer", maybe_sent=True)
@@ -228,6 +274,14 @@ class ToyProvider:
         Nothing is open.
         """
         self.closed = True
+
+    def line(self, ids: Sequence[str]) -> bytes:
+        """
+        How those jobs are doing now.
+        """
+        self._move()
+        jobs = [{"id": job_id, "state": self.jobs[job_id].state} for job_id in ids if job_id in self.jobs]
+        return json.dumps(jobs).encode() + b"\n"
 
     def _answer(self, request: HttpRequest, kind: str, path: str) -> ToyReply:
         self._move()
@@ -312,6 +366,8 @@ class ToyProvider:
 def _kind(method: str, path: str) -> str:
     if path.startswith("/files/"):
         return "download"
+    if path.startswith("/stream"):
+        return "follow"
     if path.partition("?")[0] == "/jobs":
         return "create" if method == "POST" else "list"
     if path in ("/upload", "/limits", "/check"):
@@ -327,6 +383,7 @@ class ToyAdapter(BaseAdapter):
     def __init__(self, traits: Traits = TOY_TRAITS, **changes: Any) -> None:
         self.traits = replace(traits, **changes)
         self.asks_limits = False
+        self.follows_for = 60.0
 
     def prepare(self, request: Request, assets: Mapping[str, Asset]) -> Prepared:
         """
@@ -387,6 +444,28 @@ class ToyAdapter(BaseAdapter):
             return Trouble(detail=f"status {reply.status}", retry_after=_wait(reply))
         jobs = {job["id"]: job for job in told["jobs"]}
         return {task.id: _seen(200, jobs[task.remote_id]) for task in tasks if task.remote_id in jobs}
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        A stream of all of them until one is in another state than is known, and what a list says then of those that
+        have ended.
+        """
+        states = {str(task.remote_id): known[task.id].remote_state for task in tasks}
+
+        def enough(body: bytearray) -> bool:
+            return any(_STATES.get(job["state"]) is not states[job["id"]] for job in _last_line(body))
+
+        url = f"{BASE}/stream?ids={','.join(states)}"
+        reply = yield HttpRequest(method="GET", url=url, held=Held(seconds=self.follows_for, enough=enough))
+        if reply.status == 429:
+            return _slow_down(reply)
+        lines = _last_line(reply.body) if reply.status == 200 else []
+        if not lines:
+            return Trouble(detail=f"status {reply.status}")
+        jobs = {job["id"]: job for job in lines}
+        if all(job["state"] in ("queued", "working") for job in jobs.values()):
+            return {task.id: _seen(200, jobs[task.remote_id]) for task in tasks if task.remote_id in jobs}
+        return (yield from self.poll_many(tasks))
 
     def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
         """
@@ -463,6 +542,22 @@ def _read(reply: HttpReply) -> dict[str, Any]:
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}
+
+
+_STATES = {"queued": RemoteState.WAITING, "working": RemoteState.WORKING}
+
+
+def _last_line(body: bytes | bytearray) -> list[dict[str, Any]]:
+    """
+    The jobs of a stream's last whole line.
+    """
+    lines = body.splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith(b"\n")]
+    try:
+        told = json.loads(whole[-1]) if whole else []
+    except ValueError:
+        told = []
+    return told if isinstance(told, list) else []
 
 
 def _slow_down(reply: HttpReply) -> Refused:
