@@ -2,6 +2,7 @@
 fal, held against its fact sheet and the pretend provider in its words.
 """
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from vidrelay.core.adapter import Copied, NotThere, Refused, Search, Trouble, Undecided, Unknown
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
-from vidrelay.core.task import CancelOutcome, Reference, RemoteFile, Task
+from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.task import CancelOutcome, Reference, RemoteFile, RemoteState, Task
 from vidrelay.providers.fal.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
@@ -412,3 +414,76 @@ def test_a_picture_that_cannot_be_compared_is_left_to_a_person(listed: str) -> N
     }
     search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=0.0, lost_ago=0.0, owned=frozenset())
     assert isinstance(converse(it.adapter.find(task, search), reply({"items": [row]}))[1], Undecided)
+
+
+# The status as a stream
+
+
+def followed(body: bytes, known: StillRunning, *, status: int = 200) -> tuple[HttpRequest, Any]:
+    """
+    The call that lasts, and what comes of it where the stream says that.
+    """
+    it = TestFal.sheet.rehearse()
+    task = replace(it.task(model_version=MODEL), remote_id="80e732af")
+    conversation = it.adapter.follow([task], {task.id: known})
+    request = next(conversation)
+    try:
+        conversation.send(HttpReply(status=status, body=body))
+    except StopIteration as ended:
+        told = ended.value
+        return request, told[task.id] if isinstance(told, dict) else told
+    raise AssertionError("it asks on")
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def test_the_stream_is_asked_for_as_events() -> None:
+    """Its own address, and the type that is wanted."""
+    request, _ = followed(event(WORKING), StillRunning(remote_state=RemoteState.WORKING))
+    assert request.url.endswith(f"/{APP}/requests/80e732af/status/stream")
+    assert request.headers["Accept"] == "text/event-stream"
+    assert request.headers["Authorization"] == "Key key-canary"
+
+
+@pytest.mark.parametrize(
+    ("body", "enough"),
+    [
+        (event(QUEUED), False),
+        (event(QUEUED) + event({**QUEUED, "queue_position": 2}), True),
+        (event(WORKING), True),
+        (event(WORKING)[:-1], False),
+        (event(COMPLETED), True),
+        (b": ping\n\n" + event(QUEUED) + b": ping\n\n", False),
+        (event(QUEUED).replace(b"\n", b"\r\n"), False),
+        (event(WORKING).replace(b"\n", b"\r\n"), True),
+        (b"data: {\n\n", False),
+        (b"event: x\n\n", False),
+        (b"", False),
+    ],
+)
+def test_a_stream_is_enough_when_it_says_something_new(body: bytes, enough: bool) -> None:
+    """Another state, another place in line, or the end; not a whole event yet, or none at all, is no news."""
+    known = StillRunning(remote_state=RemoteState.WAITING, queue_position=3)
+    request, _ = followed(event(QUEUED), known)
+    assert request.held is not None
+    assert request.held.enough(bytearray(body)) is enough
+
+
+@pytest.mark.parametrize("body", [b"", b"data: {", b"data: []\n\n", b"data: {}\n\n", b"<html>\n\n", b"data: nan\n\n"])
+def test_a_stream_that_tells_nothing_is_trouble(body: bytes) -> None:
+    """So the status is asked for in the ordinary way."""
+    assert isinstance(followed(body, StillRunning())[1], Trouble)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(404, Trouble), (500, Trouble), (429, Refused), (401, Refused)])
+def test_a_stream_that_is_refused(status: int, outcome: type) -> None:
+    """What the account is told holds for it; what is said of the job is left to a poll."""
+    assert isinstance(followed(b'{"detail": "no"}', StillRunning(), status=status)[1], outcome)
+
+
+def test_the_last_event_counts() -> None:
+    """A stream says how it is now at its end."""
+    _, seen = followed(event(QUEUED) + event(WORKING), StillRunning(remote_state=RemoteState.WAITING))
+    assert seen == StillRunning(remote_state=RemoteState.WORKING)

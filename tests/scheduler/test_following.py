@@ -70,10 +70,10 @@ async def test_forty_are_followed_at_once(bench):
     bench.provider.run_seconds, bench.provider.workers = 30.0, 4
     async with bench.running():
         polls, late = await finished(bench, 40)
-    # A first poll, a call until it works and one until it is done, and one for each minute in between.
-    assert polls <= 40 * 3 + 40 * 5
-    # The first turns of forty, one every half a second, are over when the second half of the jobs end.
-    assert max(late[len(late) // 2 :]) <= 2.5
+    assert polls <= 40 * 5
+    # The first turns of forty, one every half a second, are over when the second half of the jobs end; then four end
+    # at once, and four begin, each of which is asked about.
+    assert max(late[len(late) // 2 :]) <= 8 * 0.5
 
 
 async def test_with_all_lasting_others_are_still_served(bench):

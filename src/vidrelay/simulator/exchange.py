@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.types import Receive, Scope, Send
 
 from vidrelay.simulator.clips import Clips
@@ -22,7 +22,8 @@ from vidrelay.simulator.engine import Engine, Turned
 from vidrelay.simulator.faults import Fault, Place
 from vidrelay.simulator.form import read_body
 from vidrelay.simulator.ledger import Seen, mark
-from vidrelay.simulator.words.vocabulary import CLIP, Answer, Asked, Call, Why, Words, file_route
+from vidrelay.simulator.streams import events, messages
+from vidrelay.simulator.words.vocabulary import CLIP, Answer, Asked, Call, Stream, Why, Words, file_route
 
 CLOSE = "vidrelay.close"
 """The scope's extension that ends the connection."""
@@ -36,7 +37,8 @@ _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """
-    What goes out: `breaks_at` bytes of the body are sent and the connection ended, None sends all of it.
+    What goes out: `breaks_at` bytes of the body are sent and the connection ended, None sends all of it. A `stream`
+    that breaks does so after what it says first.
     """
 
     status: int
@@ -44,6 +46,7 @@ class Wire:
     body: bytes = b""
     breaks_at: int | None = None
     chunked: bool = False
+    stream: Stream | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +63,9 @@ class Exchange:
         """
         Serve one request.
         """
+        if scope["type"] == "websocket":
+            await self._converse(HTTPConnection(scope), receive, send)
+            return
         request = Request(scope, receive)
         body = b""
         async for chunk in request.stream():
@@ -67,7 +73,7 @@ class Exchange:
             if len(body) > _MAX_BODY:
                 await _hang_up(scope, receive)
                 return
-        seen = self._seen(request, body)
+        seen = self._seen(request, request.method, body)
         if self.engine.down_until > self.engine.now():
             await _hang_up(scope, receive)
             return
@@ -79,12 +85,27 @@ class Exchange:
         seen.status, seen.retry_after = wire.status, wire.headers.get("retry-after")
         await self._write(scope, receive, send, wire)
 
-    async def _reply(self, request: Request, body: bytes, seen: Seen) -> Wire | None:
+    async def _converse(self, connection: HTTPConnection, receive: Receive, send: Send) -> None:
+        """
+        Serve one websocket.
+        """
+        seen = self._seen(connection, "GET", b"")
+        wire = None
+        if self.engine.down_until <= self.engine.now():
+            self.engine.ledger.requests.append(seen)
+            wire = await self._reply(connection, b"", seen)
+        if wire is None or wire.stream is None:
+            await send({"type": "websocket.close"})
+            return
+        seen.status = 101
+        await messages(wire.stream, receive, send, self.engine.clock, breaks=wire.breaks_at is not None)
+
+    async def _reply(self, request: HTTPConnection, body: bytes, seen: Seen) -> Wire | None:
         """
         What to send; None ends the connection without a reply.
         """
         asked = Asked(
-            method=request.method,
+            method=seen.method,
             path=request.url.path,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
@@ -131,10 +152,12 @@ class Exchange:
             return await self._told(answer, place, request)
         return await self._spoiled(fault, answer, place, request)
 
-    async def _told(self, answer: Answer, place: Place, request: Request, fault: Fault | None = None) -> Wire:
+    async def _told(self, answer: Answer, place: Place, request: HTTPConnection, fault: Fault | None = None) -> Wire:
         """
         The answer as it is sent, unspoiled but for a fault of the file.
         """
+        if answer.stream is not None:
+            return Wire(status=200, headers={"content-type": "text/event-stream"}, stream=answer.stream)
         if answer.clip is None:
             self._answered(answer, place)
             return _json(answer)
@@ -157,7 +180,7 @@ class Exchange:
             return Wire(status=206, headers=headers, body=clip.body[start : end + 1])
         return Wire(status=200, headers=headers, body=clip.body)
 
-    async def _spoiled(self, fault: Fault, answer: Answer, place: Place, request: Request) -> Wire | None:
+    async def _spoiled(self, fault: Fault, answer: Answer, place: Place, request: HTTPConnection) -> Wire | None:
         """
         The answer after a fault has had its way with it.
         """
@@ -185,6 +208,8 @@ class Exchange:
             case "same-id":
                 answer = _with(answer, self.words.identity(answer.data, next(iter(self.engine.ledger.jobs))))
         wire = await self._told(answer, place, request, fault)
+        if wire.stream is not None:
+            return wire if fault.effect == "slow" else replace(wire, breaks_at=0)
         half = len(wire.body) // 2
         match fault.effect:
             case "truncated" | "short":
@@ -237,10 +262,10 @@ class Exchange:
                 wire.headers["retry-after"] = format_datetime(_whole_second(at), usegmt=True)
         return wire
 
-    def _seen(self, request: Request, body: bytes) -> Seen:
+    def _seen(self, request: HTTPConnection, method: str, body: bytes) -> Seen:
         return Seen(
             at=round(self.engine.now(), 3),
-            method=request.method,
+            method=method,
             path=request.url.path,
             query=request.url.query,
             key=None,
@@ -266,10 +291,15 @@ class Exchange:
 
     async def _write(self, scope: Scope, receive: Receive, send: Send, wire: Wire) -> None:
         headers = dict(wire.headers)
-        if not wire.chunked:
+        if not wire.chunked and wire.stream is None:
             headers["content-length"] = str(len(wire.body))
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": wire.status, "headers": raw})
+        if wire.stream is not None and not await events(
+            wire.stream, receive, send, self.engine.clock, breaks=wire.breaks_at is not None
+        ):
+            await _hang_up(scope, receive)
+            return
         body = wire.body if wire.breaks_at is None else wire.body[: wire.breaks_at]
         async for chunk in self._paced(body):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})

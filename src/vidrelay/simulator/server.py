@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from vidrelay.clock import SystemClock
@@ -107,6 +107,7 @@ def application(engine: Engine, speaks: type[Words] | None = None) -> Starlette:
             Route("/_control", control, methods=["POST"]),
             Route("/_restart", restart, methods=["POST"]),
             Route("/{path:path}", exchange),
+            WebSocketRoute("/{path:path}", exchange),
         ]
     )
 
@@ -132,7 +133,7 @@ def _server(engine: Engine, *, ready: Callable[[], None], signals: bool, speaks:
     config = uvicorn.Config(
         application(engine, speaks),
         http=_Protocol,
-        ws="none",
+        ws="wsproto",
         lifespan="off",
         log_level="critical",
         access_log=False,

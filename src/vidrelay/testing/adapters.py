@@ -449,6 +449,53 @@ class AdapterContract:
             outcome = await it.run(it.adapter.poll_many(tasks))
             assert isinstance(outcome, Trouble | Refused | Mapping), (fault, outcome)
 
+    async def test_a_call_lasts_until_there_is_news(self) -> None:
+        """It says what a poll would say, at the moment when that changes, and not before."""
+        it = self.sheet.rehearse(queue_seconds=8.0, run_seconds=20.0)
+        if not it.adapter.traits.follows:
+            assert await it.run(it.adapter.follow([it.task(**self.sheet.fields)], {})) == {}
+            assert it.requests == []
+            return
+        task = await it.submitted(it.task(**self.sheet.fields))
+        began, changes = it.clock.monotonic(), []
+        seen = await it.poll(task)
+        while isinstance(seen, StillRunning):
+            told = await it.run(it.adapter.follow([task], {task.id: seen}))
+            assert isinstance(told, Mapping), told
+            seen = told[task.id]
+            changes.append(it.clock.monotonic() - began)
+        assert isinstance(seen, Ready), seen
+        assert 8 <= changes[0] < 9, "it is worked on"
+        assert 28 <= changes[-1] < 29, "it is done"
+        assert len(changes) <= 3
+
+    async def test_a_call_without_news_ends_by_itself(self) -> None:
+        """What is known by then is told, and the call is over within two minutes."""
+        it = self.sheet.rehearse(queue_seconds=0.0)
+        if it.adapter.traits.follows:
+            task = await it.submitted(it.task("[forever]", **self.sheet.fields))
+            seen, began = await it.poll(task), it.clock.monotonic()
+            told = await it.run(it.adapter.follow([task], {task.id: seen}))
+            assert isinstance(told, Mapping), told
+            assert isinstance(told[task.id], StillRunning)
+            assert 10 <= it.clock.monotonic() - began <= 120
+
+    async def test_a_call_that_lasts_and_went_wrong_ends_nothing(self) -> None:
+        """A stream that is refused, empty, odd or broken off says nothing of the job, or what is true."""
+        for fault in ("error=503", "html", "truncated", "types", "redirect", "rate"):
+            it = self.sheet.rehearse(queue_seconds=0.0)
+            if not it.adapter.traits.follows:
+                return
+            # The stream is not the first call of some: each before it went right.
+            for before in range(2):
+                task = await it.submitted(it.task("[forever]", **self.sheet.fields))
+                seen = await it.poll(task)
+                it.arm(*["poll-slow=0"] * before, f"poll-{fault}")
+                told = await it.run(it.adapter.follow([task], {task.id: seen}))
+                it.engine.faults.clear()
+                one = told.get(task.id) if isinstance(told, Mapping) else told
+                assert one is None or isinstance(one, Trouble | StillRunning | Refused), (fault, one)
+
     async def test_limits_are_read_or_not_told(self) -> None:
         """A mapping of windows, or None; never an exception."""
         it = self.sheet.rehearse()

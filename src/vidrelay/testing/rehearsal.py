@@ -5,6 +5,7 @@ An adapter and the pretend provider in its words, face to face in memory: no soc
 has.
 """
 
+import asyncio
 import base64
 import dataclasses
 import hashlib
@@ -17,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from vidrelay.core.adapter import Adapter, Conversation, Search
 from vidrelay.core.lifecycle import Accepted
-from vidrelay.core.messages import Blob, Form, HttpReply, HttpRequest, Inline, Json
+from vidrelay.core.messages import Blob, Form, Held, HttpReply, HttpRequest, Inline, Json
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.simulator.clips import Clips
@@ -141,6 +142,8 @@ class Rehearsal:
         parts = urlsplit(request.url)
         if parts.netloc != HOST:
             raise AssertionError(f"{request.url} is not the pretend provider's")
+        if request.held is not None:
+            return await _listened(self.exchange, request, request.held, headers, self.clock)
         return await _exchanged(self.exchange, request, headers, body)
 
 
@@ -243,3 +246,66 @@ async def _exchanged(exchange: Exchange, request: HttpRequest, headers: Mapping[
     start, *pieces = sent
     told = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return HttpReply(status=start["status"], headers=told, body=b"".join(one["body"] for one in pieces))
+
+
+async def _listened(
+    exchange: Exchange, request: HttpRequest, held: Held, headers: Mapping[str, str], clock: FakeClock
+) -> HttpReply:
+    """
+    The answer of a call that is held, while time passes.
+    """
+    parts = urlsplit(request.url)
+    ws = parts.scheme in ("ws", "wss")
+    first = {"type": "websocket.connect"} if ws else {"type": "http.request", "body": b"", "more_body": False}
+    given, left = False, asyncio.Event()
+    status, told, body = 403, dict[str, str](), bytearray()
+
+    async def receive() -> dict[str, Any]:
+        nonlocal given
+        if given:
+            await left.wait()
+            return {"type": "websocket.disconnect" if ws else "http.disconnect"}
+        given = True
+        return first
+
+    async def send(message: Any) -> None:
+        nonlocal status
+        match message["type"]:
+            case "http.response.start":
+                status = message["status"]
+                told.update((name.decode().lower(), value.decode()) for name, value in message["headers"])
+            case "websocket.accept":
+                status = 101
+            case "websocket.send":
+                body.extend(message["text"].encode() + b"\n")
+            case "http.response.body":
+                body.extend(message["body"])
+
+    scope = {
+        "type": "websocket" if ws else "http",
+        "method": request.method,
+        "path": unquote(parts.path),
+        "query_string": parts.query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "extensions": {CLOSE: {"close": left.set}},
+    }
+    until = clock.monotonic() + held.seconds
+    async with asyncio.TaskGroup() as group:
+        answering = group.create_task(_whole(exchange, scope, receive, send))
+        heard = 0
+        while not answering.done() and clock.monotonic() < until:
+            await clock.advance(0.05)
+            if len(body) > heard and status < 300:
+                heard = len(body)
+                if held.enough(body):
+                    break
+        left.set()
+        while not answering.done():
+            await clock.advance(0.05)
+    if status == 403 and not ws and not told:
+        raise Broken
+    return HttpReply(status=status, headers=told, body=bytes(body))
+
+
+async def _whole(exchange: Exchange, scope: Any, receive: Any, send: Any) -> None:
+    await exchange(scope, receive, send)

@@ -6,6 +6,7 @@ first and in the history then: the other way round, a job that ends in between i
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRun
 from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, Request, Task
 from vidrelay.providers.comfyui import parameters, reading, words
+from vidrelay.providers.comfyui.listening import Listener, is_news, works
 from vidrelay.providers.comfyui.reading import Queued
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between
@@ -71,6 +73,7 @@ class ComfyUiAdapter(JsonAdapter):
             pictures=PictureRule(max_bytes=100 * 1024 * 1024),
             copies=timedelta(days=1),
             lists=True,
+            follows=True,
             can_check=True,
         )
 
@@ -118,9 +121,33 @@ class ComfyUiAdapter(JsonAdapter):
         The queue once, and once the newest of the history for those that are not in there.
         """
         queued = yield from self._queue()
+        return queued if isinstance(queued, Refused | Trouble) else (yield from self._all(tasks, queued or ()))
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        Look, listen on the websocket till the queue changes, and look again.
+        """
+        queued = yield from self._queue()
         if isinstance(queued, Refused | Trouble):
             return queued
-        listed = {one.id: one for one in queued or ()}
+        seen = yield from self._all(tasks, queued or ())
+        if queued is None or not isinstance(seen, Mapping) or any(is_news(seen.get(task.id), known.get(task.id)) for task in tasks):
+            return seen
+        task = next((task for task in tasks if works(seen[task.id])), None)
+        listener = Listener(length=len(queued), task=task)
+        # The events of a job go to the client that sent it, and under its name one listens at a time.
+        own = None if task is None else task.remote_id
+        reply = yield listener.on(self.get("/ws", max_reply_bytes=LIST_REPLY_BYTES, clientId=own))
+        if reply.status != 101:
+            refused = of_call(self._error(reply))
+            return refused if isinstance(refused, Refused) else Trouble(detail="the server opens no websocket")
+        seen = yield from self.poll_many(tasks)
+        if task is not None and isinstance(seen, Mapping) and works(told := seen.get(task.id)):
+            return {**seen, task.id: replace(told, progress=listener.progress)}
+        return seen
+
+    def _all(self, tasks: Sequence[Task], queued: Sequence[Queued]) -> Conversation[PollManyOutcome]:
+        listed = {one.id: one for one in queued}
         seen: dict[str, PollOutcome] = {
             task.id: reading.waiting(listed[task.remote_id]) for task in tasks if task.remote_id in listed
         }

@@ -106,7 +106,9 @@ def body(parameters: JsonObject, key: str) -> dict[str, Any]:
 
     told = {name: value for name, value in parameters.items() if name not in ("graph", "values")}
     return {
-        "client_id": TAG,
+        # Not the relay's name: a websocket is told only of the jobs of its own client, and two clients of one name
+        # would take each other's events away.
+        "client_id": prompt_id,
         **told,
         "prompt": graphs.filled(parameters["graph"], value_of, name=prompt_id),
         "prompt_id": prompt_id,

@@ -2,7 +2,7 @@
 Toward fal's queue (fills port Adapter).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from vidrelay.core.adapter import (
     Dedupe,
     FindOutcome,
     NotThere,
+    PollManyOutcome,
     PollOutcome,
     Prepared,
     Refused,
@@ -25,7 +26,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpReply, HttpRequest, Json
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Held, HttpReply, HttpRequest, Json
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.fal import words
 from vidrelay.providers.fal.listed import found_of, is_alike
@@ -45,9 +46,9 @@ from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import Candidates, between
 from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, rows_of, text_of
+from vidrelay.providers.streams import last_event
 from vidrelay.providers.verdicts import (
     CURRENCY,
-    Standing,
     failed,
     left_of,
     of_call,
@@ -60,6 +61,7 @@ from vidrelay.providers.verdicts import (
 
 MAX_PAGES = 5
 PAGE = 100
+FOLLOWED_SECONDS = 60.0
 EARLIER = timedelta(hours=1)
 """So far before its sending the list is asked for a lost create: its clock is known by its first answer only."""
 
@@ -83,6 +85,7 @@ class FalAdapter(JsonAdapter):
             hosts=words.HOSTS,
             irrelevant=frozenset({WEBHOOK, HEADERS}),
             copies=timedelta(seconds=KEPT_SECONDS) - timedelta(hours=1),
+            follows=True,
             can_check=True,
             tells_quota=True,
         )
@@ -145,13 +148,39 @@ class FalAdapter(JsonAdapter):
         data = answered(reply)
         if data is None:
             return of_poll(words.error(reply, key=self.key))
-        standing = words.STATES.read(text_of(data, "status"))
-        if standing is not Standing.DONE:
-            position = number_of(data, "queue_position")
-            return StillRunning(
-                remote_state=standing.remote_state,
-                queue_position=None if position is None or position < 0 else int(position),
-            )
+        return (yield from self._told(data, path))
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        The status as a stream of events, and one GET more for the result.
+        """
+        task = tasks[0]
+        path = self._path(task)
+        if path is None:
+            return Trouble(detail="its id, or its model, is none of this provider's")
+
+        def enough(body: bytearray) -> bool:
+            told = last_event(body)
+            return told is not None and words.standing(told) != known.get(task.id)
+
+        reply = yield replace(
+            self.call("GET", f"{path}/status/stream", headers={"Accept": "text/event-stream"}),
+            held=Held(seconds=FOLLOWED_SECONDS, enough=enough),
+        )
+        if not 200 <= reply.status < 300:
+            return of_call(words.error(reply, key=self.key))
+        data = last_event(reply.body)
+        if data is None or text_of(data, "status") is None:
+            return Trouble(detail="the stream tells nothing that can be read")
+        return {task.id: (yield from self._told(data, path))}
+
+    def _told(self, data: Mapping[str, Any], path: str) -> Conversation[PollOutcome]:
+        """
+        What a status says, and the result where it is done.
+        """
+        running = words.standing(data)
+        if running is not None:
+            return running
         if data.get("error"):
             code = text_of(data, "error_type")
             return failed(words.job_meaning(code), reason(code, text_of(data, "error"), secret=self.key))

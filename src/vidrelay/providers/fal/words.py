@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import detail_of, read_object, rows_of, text_of
+from vidrelay.providers.replies import detail_of, number_of, read_object, rows_of, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, meaning_of, said
 
 FACTS = Facts(
@@ -77,6 +78,20 @@ REQUEST_HEADERS = (
 _LOCKED = re.compile(r"balance|locked|credit", re.IGNORECASE)
 _UNDERWAY = re.compile(r"in progress", re.IGNORECASE)
 _VIDEO = "video"
+
+
+def standing(data: Mapping[str, Any]) -> StillRunning | None:
+    """
+    What a status says of a job that has not ended; None of one that has.
+    """
+    word = STATES.read(text_of(data, "status"))
+    if word is Standing.DONE:
+        return None
+    position = number_of(data, "queue_position")
+    return StillRunning(
+        remote_state=word.remote_state,
+        queue_position=None if position is None or position < 0 else int(position),
+    )
 
 
 def error(reply: HttpReply, *, key: str | None) -> Said:

@@ -23,6 +23,7 @@ _CALLS = {
     ("GET", "/prompt"): Place.ACCOUNT,
     ("GET", "/system_stats"): Place.ACCOUNT,
     ("GET", "/queue"): Place.POLL,
+    ("GET", "/ws"): Place.POLL,
     ("POST", "/queue"): Place.DELETE,
     ("POST", "/interrupt"): Place.DELETE,
     ("GET", "/history"): Place.LIST,
@@ -88,11 +89,13 @@ class ComfyUiWords(Words):
             case Place.CONTENT, _:
                 return self._view(call)
             case Place.ACCOUNT, "/prompt":
-                return Answer(data={"exec_info": {"queue_remaining": sum(job.unended for job in self._jobs())}})
+                return Answer(data={"exec_info": {"queue_remaining": self.remaining()}})
             case Place.ACCOUNT, _:
                 return Answer(data={"system": {"comfyui_version": "0.3.64"}, "devices": []})
             case Place.POLL, "/queue":
                 return Answer(data=self._queue())
+            case Place.POLL, "/ws":
+                return Answer(stream=Events(self, call.query.get("clientId", "")))
             case Place.POLL, _:
                 return self._entry(call.job_id or "")
             case Place.LIST, _:
@@ -149,7 +152,7 @@ class ComfyUiWords(Words):
         """
         The files that it will make; the same graph once more makes none, and points at those of the first.
         """
-        jobs = self._jobs()
+        jobs = self.jobs()
         if jobs and jobs[-1].data["graph"] == graph:
             return list(jobs[-1].data["files"])
         made = [name for job in jobs for name in job.data["files"]]
@@ -172,7 +175,7 @@ class ComfyUiWords(Words):
         if not name or ".." in name + folder or name.startswith("/"):
             return Answer(status=400)
         path = f"{folder}/{name}" if folder else name
-        for job in self._jobs():
+        for job in self.jobs():
             if (
                 job.state is JobState.DONE
                 and path in job.data["files"]
@@ -182,8 +185,8 @@ class ComfyUiWords(Words):
         return Answer(status=404)
 
     def _queue(self) -> dict[str, Any]:
-        running = [self._item(job) for job in self._jobs() if job.state is JobState.WORKING]
-        waiting = [self._item(job) for job in self._jobs() if job.state is JobState.WAITING]
+        running = [self._item(job) for job in self.jobs() if job.state is JobState.WORKING]
+        waiting = [self._item(job) for job in self.jobs() if job.state is JobState.WAITING]
         # A heap: the first is next, and the order of the rest means nothing.
         return {"queue_running": running, "queue_pending": [*waiting[:1], *reversed(waiting[1:])]}
 
@@ -194,7 +197,7 @@ class ComfyUiWords(Words):
         return Answer(data={prompt_id: self._told(job)}, job=job)
 
     def _history(self, call: Call) -> Answer:
-        ended = sorted((job for job in self._jobs() if not job.unended), key=lambda job: job.ended or 0.0)
+        ended = sorted((job for job in self.jobs() if not job.unended), key=lambda job: job.ended or 0.0)
         entries = {job.data["prompt_id"]: self._told(job) for job in ended}
         most, start = (int(call.query.get(name, "-1")) for name in ("max_items", "offset"))
         names = list(entries)
@@ -211,7 +214,7 @@ class ComfyUiWords(Words):
         return Answer()
 
     def _interrupt(self, prompt_id: str | None) -> Answer:
-        for job in self._jobs():
+        for job in self.jobs():
             if job.state is JobState.WORKING and prompt_id in (None, job.data["prompt_id"]):
                 self.engine.cancel(job)
         return Answer()
@@ -243,7 +246,16 @@ class ComfyUiWords(Words):
         status = {"status_str": "success" if done else "error", "completed": done, "messages": messages}
         return {"prompt": self._item(job), "outputs": outputs, "status": status, "meta": {}}
 
-    def _jobs(self) -> list[Job]:
+    def remaining(self) -> int:
+        """
+        How many jobs wait or are worked on.
+        """
+        return sum(job.unended for job in self.jobs())
+
+    def jobs(self) -> list[Job]:
+        """
+        Every job, oldest first.
+        """
         self.engine.now()
         return [job for job in self.engine.jobs.values() if not job.hidden]
 
@@ -251,7 +263,72 @@ class ComfyUiWords(Words):
         """
         The latest job of that id.
         """
-        return next((job for job in reversed(self._jobs()) if job.data["prompt_id"] == prompt_id), None)
+        return next((job for job in reversed(self.jobs()) if job.data["prompt_id"] == prompt_id), None)
+
+
+class Events:
+    """
+    What a websocket tells: everybody how many jobs there are, whenever the queue changes; and a job's own client how
+    far it is, ten times on its way. Nothing is told again to who comes late.
+    """
+
+    def __init__(self, words: ComfyUiWords, client: str) -> None:
+        self._words = words
+        self._client = client
+        self._queue: dict[str, JobState] | None = None
+        self._tenths: dict[str, int] = {}
+
+    def __call__(self) -> tuple[list[Any], bool]:
+        """
+        What is new; it never ends by itself.
+        """
+        jobs, told = self._words.jobs(), []
+        queue = {job.id: job.state for job in jobs if job.unended}
+        before, self._queue = self._queue, queue
+        own = [job for job in jobs if self._client and job.data["extra"].get("client_id") == self._client]
+        for job in own if before is not None else ():
+            told += self._of(job, (before or {}).get(job.id))
+        if before != queue:
+            told.append(_event("status", {"status": {"exec_info": {"queue_remaining": len(queue)}}}))
+        if before is None:
+            told[0]["data"]["sid"] = self._client or "0" * 32
+        for job in own if before is not None else ():
+            if job.id in (before or {}) and not job.unended:
+                told.append(_event("executing", {"node": None, "prompt_id": job.data["prompt_id"]}))
+        return told, False
+
+    def _of(self, job: Job, before: JobState | None) -> list[Any]:
+        said = {"prompt_id": job.data["prompt_id"]}
+        if job.state is JobState.WORKING:
+            begun = [] if before is JobState.WORKING else [_event("execution_start", said)]
+            return begun + self._progress(job, said)
+        if before is None or job.unended:
+            return []
+        words = {JobState.DONE: "execution_success", JobState.STOPPED: "execution_interrupted"}
+        return [_event(words.get(job.state, "execution_error"), said)]
+
+    def _progress(self, job: Job, said: dict[str, Any]) -> list[Any]:
+        share = (self._words.engine.now() - (job.started or 0.0)) / job.run_seconds
+        tenths = int(10 * min(1.0, share))
+        if tenths == self._tenths.get(job.id):
+            return []
+        self._tenths[job.id] = tenths
+        nodes = list(job.data["graph"])
+        done = share * len(nodes)
+        states = {
+            name: {
+                "value": min(1.0, done - number),
+                "max": 1.0,
+                "state": "finished" if done > number + 1 else "running",
+            }
+            for number, name in enumerate(nodes)
+            if done > number
+        }
+        return [_event("progress_state", {**said, "nodes": states})]
+
+
+def _event(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "data": data}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -11,13 +11,19 @@ from vidrelay.simulator.faults import Place
 from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso, texts_in
 
-_REQUEST = re.compile(r"/((?:workflows/|comfy/)?[^/]+/[^/]+)/requests/([^/]+)(/status|/cancel)?")
+_REQUEST = re.compile(r"/((?:workflows/|comfy/)?[^/]+/[^/]+)/requests/([^/]+)(/status/stream|/status|/cancel)?")
 _ENDPOINT = re.compile(r"/([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)+)", re.ASCII)
 _ELSEWHERE = {
     ("GET", "/v1/models/requests/by-endpoint"): (Place.LIST, "list"),
     ("GET", "/v1/account/billing"): (Place.ACCOUNT, "billing"),
     ("POST", "/storage/auth/token"): (Place.ACCOUNT, "token"),
     ("POST", "/files/upload"): (Place.UPLOAD, "upload"),
+}
+_ACTIONS = {
+    ("GET", "/status"): Place.POLL,
+    ("GET", "/status/stream"): Place.POLL,
+    ("GET", None): Place.POLL,
+    ("PUT", "/cancel"): Place.DELETE,
 }
 _REQUEST_ERRORS = {
     "request_timeout": 504,
@@ -59,8 +65,7 @@ class FalWords(Words):
             return Route(place=elsewhere[0], what=elsewhere[1], open=elsewhere[1] == "upload")
         request = _REQUEST.fullmatch(asked.path)
         if request:
-            wanted = {("GET", "/status"): Place.POLL, ("GET", None): Place.POLL, ("PUT", "/cancel"): Place.DELETE}
-            place = wanted.get((asked.method, request[3]))
+            place = _ACTIONS.get((asked.method, request[3]))
             what = f"{request[1]}:{request[3] or '/result'}"
             return Route(place=place, job_id=request[2], what=what) if place else None
         endpoint = _ENDPOINT.fullmatch(asked.path)
@@ -112,6 +117,8 @@ class FalWords(Words):
         match action:
             case "/status":
                 return self._status(job, call)
+            case "/status/stream":
+                return self._stream(job, call)
             case "/cancel":
                 return self._cancel(job)
             case _:
@@ -151,6 +158,21 @@ class FalWords(Words):
             told |= {"error": "The request could not be carried out", "error_type": _request_error(job)}
         # What the model itself refused shows in the result alone.
         return Answer(data=told, job=job)
+
+    def _stream(self, job: Job, call: Call) -> Answer:
+        """
+        The status whenever it changes, until the job has ended.
+        """
+        before: Any = None
+
+        def news() -> tuple[list[Any], bool]:
+            nonlocal before
+            self.engine.now()
+            told = self._status(job, call).data
+            fresh, before = [told] * (told != before), told
+            return fresh, not job.unended
+
+        return Answer(stream=news, job=job)
 
     def _result(self, job: Job, call: Call) -> Answer:
         if job.unended:

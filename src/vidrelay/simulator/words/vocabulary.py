@@ -3,7 +3,7 @@ What a vocabulary must be able to say, and the shapes it says it in.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -80,11 +80,16 @@ class Route:
     open: bool = False
 
 
+Stream = Callable[[], tuple[list[Any], bool]]
+"""What there is to say since it was asked last, message by message, and whether that was the end of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """
     What to reply: JSON (None: an empty body), or the clip of `clip` (its `index`-th output); with both, the clip stands
-    in the JSON as base64, in the place of `CLIP`. `job` is the one it is about, for the ledger.
+    in the JSON as base64, in the place of `CLIP`. A `stream` says it message by message instead. `job` is the one it is
+    about, for the ledger.
     """
 
     status: int = 200
@@ -93,6 +98,7 @@ class Answer:
     clip: Job | None = None
     index: int = 0
     job: Job | None = None
+    stream: Stream | None = None
 
 
 FILES = "/files/"
