@@ -94,6 +94,7 @@ class Engine:
     faults: ArmedFaults = field(default_factory=ArmedFaults)
     jobs: dict[str, Job] = field(default_factory=dict)
     down_until: float = 0.0
+    restarts: int = 0
     _made: int = 0
     _event: float = 0.0
     _line: deque[Job] = field(default_factory=deque)
@@ -259,6 +260,7 @@ class Engine:
         Start again: unended jobs are lost, and all are where `forget`; every connection is refused for `down` seconds.
         """
         now = self.now()
+        self.restarts += 1
         if forget:
             for job in [*self._line, *self._working]:
                 self._end(job, JobState.STOPPED, now)

@@ -98,7 +98,7 @@ class Exchange:
             await send({"type": "websocket.close"})
             return
         seen.status = 101
-        await messages(wire.stream, receive, send, self.engine.clock, breaks=wire.breaks_at is not None)
+        await messages(wire.stream, receive, send, self.engine, breaks=wire.breaks_at is not None)
 
     async def _reply(self, request: HTTPConnection, body: bytes, seen: Seen) -> Wire | None:
         """
@@ -296,7 +296,7 @@ class Exchange:
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": wire.status, "headers": raw})
         if wire.stream is not None and not await events(
-            wire.stream, receive, send, self.engine.clock, breaks=wire.breaks_at is not None
+            wire.stream, receive, send, self.engine, breaks=wire.breaks_at is not None
         ):
             await _hang_up(scope, receive)
             return
