@@ -71,7 +71,8 @@ FAILING_DISK = frozenset(DISK) - {"disk.slow", "disk.lost_file"}
 PROCESS = ("die.kill", "die.point", "die.power", "die.stop", "die.again")
 TIME = ("time.forward", "time.back", "time.frozen", "time.decade", "time.sleep")
 APPS = ("app.gone", "app.resend", "app.conflict", "app.away")
-KINDS = (*NETWORK, *PROVIDER, *RESULTS, *DISK, *PROCESS, *TIME, *APPS)
+STREAMS = ("stream.breaks", "stream.silent", "stream.garbled", "stream.restless", "stream.refused")
+KINDS = (*NETWORK, *PROVIDER, *RESULTS, *DISK, *PROCESS, *TIME, *APPS, *STREAMS)
 
 
 class Dice:

@@ -38,6 +38,9 @@ UNSEEN_SECONDS = 30.0
 POLL_SPACING = 0.5
 """Seconds between two status requests of a customer, at the least."""
 
+LONGEST_BREAK = 5.0
+"""So long a call that lasts may take to be broken off: a slow disk comes first."""
+
 PLACE_SLACK = 20.0
 """So much earlier a place may be given back than a job can run: what the relay lets its two clocks differ by."""
 
@@ -67,6 +70,7 @@ class Invariants:
         self._life = 0
         self._event = 0
         self._seen_polls = 0
+        self._lasting: dict[tuple[int, str], tuple[float, float]] = {}
         self._polled: dict[tuple[int, str, str], float] = {}
         self._asked: dict[tuple[int, str], float] = {}
         self._rests: dict[tuple[int, str], float] = {}
@@ -192,6 +196,27 @@ class Invariants:
         """
         self._invariant_4(create)
         self._invariant_21(create)
+
+    def lasts(self, life: int, key: str, began: float, tasks: list[str]) -> None:
+        """
+        A call for these tasks is still under way, which is broken off where its customer is told to rest, or one of
+        them is no longer wanted.
+        """
+        now = self._ground.loop.time()
+        if self._rests.get((life, key), 0.0) > now:
+            self._overdue((life, key), began, f"a call of {key} lasts while that rests")
+        for task_id in tasks:
+            task = self.tasks.get(task_id)
+            if task is not None and (task.ended or task.cancel_wanted):
+                self._overdue((life, task_id), began, f"a call for {task_id} lasts, which is not wanted any more")
+
+    def _overdue(self, what: tuple[int, str], began: float, why: str) -> None:
+        now = self._ground.loop.time()
+        call, since = self._lasting.get(what, (0.0, 0.0))
+        if call != began:
+            self._lasting[what] = began, now
+        elif now - since > LONGEST_BREAK:
+            self.complain(15, f"{why}, for {now - since:.1f} s")
 
     def rested(self, life: int, key: str, body: bytes, wait: str | None) -> None:
         """

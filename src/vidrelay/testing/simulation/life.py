@@ -105,6 +105,12 @@ class Observer(Protocol):
         """
         ...
 
+    def lasts(self, life: int, key: str, began: float, tasks: list[str]) -> None:
+        """
+        A call under that key for these tasks, begun in that second, is still under way.
+        """
+        ...
+
     def rested(self, life: int, key: str, body: bytes, wait: str | None) -> None:
         """
         A customer was told to come back later.
@@ -331,6 +337,12 @@ class Life:
         A call begins.
         """
         self._observer.calls(self.number, kind, key)
+
+    def lasts(self, key: str, began: float, tasks: list[str]) -> None:
+        """
+        A call for these tasks is still under way.
+        """
+        self._observer.lasts(self.number, key, began, tasks)
 
     def rested(self, key: str, body: bytes, wait: str | None) -> None:
         """

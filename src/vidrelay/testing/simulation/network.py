@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from vidrelay.core.errors import ReplyTooLarge, TransportError
-from vidrelay.core.messages import HttpRequest
+from vidrelay.core.messages import Held, HttpRequest
 from vidrelay.testing.simulation.clock import WorldClock
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal
@@ -51,6 +51,12 @@ class Far(Protocol):
     def sends(self, create: Create) -> None:
         """
         The first byte of a create call leaves.
+        """
+        ...
+
+    def lasts(self, key: str, began: float, tasks: list[str]) -> None:
+        """
+        A call for these tasks, begun in that second, is still under way.
         """
         ...
 
@@ -159,6 +165,7 @@ class Exchange:
         self._create: Create | None = None
         self._answer: asyncio.Future[Answer] = network.loop.create_future()
         self._body = b""
+        self._broken = False
 
     # The way out
 
@@ -262,6 +269,7 @@ class Exchange:
         """
         The connection breaks.
         """
+        self._broken = True
         if not self._answer.done():
             self._answer.set_exception(TransportError("the connection was reset", maybe_sent=self._sent))
             self._answer.exception()  # whoever waited may be gone
@@ -292,7 +300,8 @@ class Exchange:
         """
         The whole body.
         """
-        whole = b"".join([piece async for piece in self.chunks()])
+        held = self._request.held
+        whole = b"".join([piece async for piece in self.chunks()]) if held is None else await self._listen(held)
         if len(whole) > self._request.max_reply_bytes:
             raise ReplyTooLarge(maybe_sent=True)
         create = self._create
@@ -302,6 +311,31 @@ class Exchange:
             self._life.rested(self._key, whole, self.headers.get("retry-after"))
         await self._reach("read")
         return whole
+
+    async def _listen(self, held: Held) -> bytes:
+        """
+        The body of a call that is held, until there is enough.
+        """
+        faults, network, body, began = self._network.faults, self._network, bytearray(), self._network.loop.time()
+        try:
+            async for piece in self.chunks():
+                body += piece
+        except TransportError:
+            return bytes(body)
+        parts, tasks = self._request.url.partition(ALL)[2].split(","), self._request.headers[TASK].split(",")
+        secret = self._request.headers["authorization"].removeprefix("Key ")
+        silent = faults.hit("stream.silent")
+        until = min(began + held.seconds, self._deadline)
+        while self.status == 200 and not held.enough(body) and network.loop.time() < until:
+            await asyncio.sleep(0.5)
+            self._life.lasts(self._key, began, tasks)
+            if self._broken or faults.hit("stream.breaks"):
+                break
+            line = b"" if silent else network.provider.line(secret, parts)
+            if not body.endswith(line):
+                body += line
+                await self._reach("chunk")
+        return bytes(body)
 
     # Time
 

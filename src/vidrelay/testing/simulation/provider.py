@@ -43,7 +43,8 @@ class Key:
     One customer: how many unended jobs it may have, and how a repeated create is told apart for it.
 
     `complete_list` says that the provider's list is documented as complete; that of one that forgets is not.
-    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up. `uploads`: pictures are
+    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up. `streams`: a call can last
+    until there is news, of one job or of all. `uploads`: pictures are
     uploaded before a create names them.
     """
 
@@ -55,6 +56,7 @@ class Key:
     complete_list: bool = True
     tells_all: bool = False
     uploads: bool = False
+    streams: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -285,7 +287,7 @@ class Provider:
         if parts.path == "/limits":
             return _json({"limits": {"*": key.limit}} if key.tells_limit else {})
         if parts.path == "/jobs":
-            return self._list(key, parse_qs(parts.query))
+            return self._list(key, parse_qs(parts.query), held=request.held is not None)
         job_id = parts.path.removeprefix("/jobs/")
         if request.method == "DELETE":
             return self._cancel(key, job_id)
@@ -427,10 +429,12 @@ class Provider:
     def _wall(self, truth: float) -> str:
         return (START + timedelta(seconds=truth)).isoformat()
 
-    def _list(self, key: Key, query: Mapping[str, list[str]]) -> Answer:
+    def _list(self, key: Key, query: Mapping[str, list[str]], *, held: bool) -> Answer:
         refused = self._refusal(creates=False)
         if refused is not None:
             return refused
+        if held:
+            return self._stream(key, query["ids"][0].split(","))
         if "ids" in query:
             return self._poll_many(key, query["ids"][0].split(","))
         mark = query.get("mark", [None])[0]
@@ -441,6 +445,16 @@ class Provider:
             if job.key == key.name and job.listed_at <= now and mark in (None, job.mark)
         ]
         return _json({"jobs": jobs, "now": self._wall(now)})
+
+    def _stream(self, key: Key, ids: list[str]) -> Answer:
+        """
+        The first line of a stream.
+        """
+        if self.faults.hit("stream.refused"):
+            return _error(404, "no such thing as a stream")
+        if self.faults.hit("api.html"):
+            return Answer(status=200, body=b"<html>welcome</html>")
+        return Answer(status=200, body=self.line(key.secret, ids))
 
     def _poll_many(self, key: Key, ids: list[str]) -> Answer:
         """
@@ -456,6 +470,19 @@ class Provider:
             if self.faults.hit("api.odd_word"):
                 one["state"] = "pondering"
         return _json({"jobs": told})
+
+    def line(self, secret: str, ids: list[str]) -> bytes:
+        """
+        What a stream says of those jobs of the key now.
+        """
+        self.move()
+        known = [self.jobs[job_id] for job_id in ids if job_id in self.jobs]
+        told = [self._told(job) for job in known if job.key == self.keys[secret].name]
+        for one in told:
+            if one["state"] in UNENDED and self.faults.hit("stream.restless"):
+                one |= {"state": "queued", "position": self.chance.randrange(1000)}
+        line = json.dumps({"jobs": told}).encode()
+        return (line[: len(line) // 2] if self.faults.hit("stream.garbled") else line) + b"\n"
 
     def _cancel(self, key: Key, job_id: str) -> Answer:
         refused = self._refusal(creates=False)

@@ -28,7 +28,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.messages import HttpReply, HttpRequest
+from vidrelay.core.messages import Held, HttpReply, HttpRequest
 from vidrelay.core.pace import retry_after
 from vidrelay.core.task import (
     Asset,
@@ -47,6 +47,7 @@ from vidrelay.testing.simulation.provider import API, TASK, UPLOAD_SECONDS, Key
 
 LONGEST_RUN = timedelta(minutes=10)
 SLACK = timedelta(seconds=120)
+FOLLOWED_SECONDS = 60.0
 SURE_AFTER = 600.0
 """So many seconds after a loss a complete list is believed when it shows nothing."""
 
@@ -71,6 +72,7 @@ class PlainWords(BaseAdapter):
             longest_run=LONGEST_RUN,
             hosts=("api.model.test", "cdn.model.test"),
             lists=key.tells_all,
+            follows=key.streams,
             copies=timedelta(seconds=UPLOAD_SECONDS) if key.uploads else None,
         )
 
@@ -142,6 +144,28 @@ class PlainWords(BaseAdapter):
             return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
         told = {job["id"]: job for job in jobs}
         return {task.id: _seen(told[task.remote_id]) for task in tasks if task.remote_id in told}
+
+    def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
+        """
+        One call that lasts, for all.
+        """
+        headers = {**self._headers(), TASK: ",".join(task.id for task in tasks)}
+        by_job = {str(task.remote_id): task.id for task in tasks}
+
+        def enough(body: bytearray) -> bool:
+            jobs = _last(body)
+            return any(_differs(_seen(job), known.get(by_job[job["id"]])) for job in jobs if job["id"] in by_job)
+
+        held = Held(seconds=FOLLOWED_SECONDS, enough=enough)
+        url = f"{API}/jobs?ids={','.join(by_job)}"
+        reply = yield HttpRequest(method="GET", url=url, headers=headers, held=held)
+        refused = _refusal(reply)
+        if refused is not None:
+            return refused
+        jobs = _last(reply.body) if reply.status == 200 else []
+        if not jobs:
+            return Trouble(detail=f"the provider answered {reply.status}", retry_after=_wait(reply))
+        return {by_job[job["id"]]: _seen(job) for job in jobs if job["id"] in by_job}
 
     def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
         """
@@ -315,6 +339,24 @@ def _refusal(reply: HttpReply) -> Refused | None:
         429: (Scope.CREATES, BlockReason.WINDOW) if why == "too many running" else (Scope.CALLS, BlockReason.RATE),
     }[reply.status]
     return Refused(scope=scope, reason=reason, detail=why, retry_after=_wait(reply))
+
+
+def _last(body: bytes | bytearray) -> list[dict[str, Any]]:
+    """
+    The jobs of a stream's last whole line that can be read.
+    """
+    for line in reversed(bytes(body).splitlines(keepends=True)):
+        told = _object(HttpReply(status=200, body=line)) if line.endswith(b"\n") else {}
+        if "jobs" in told:
+            jobs: list[dict[str, Any]] = told["jobs"]
+            return jobs
+    return []
+
+
+def _differs(seen: PollOutcome, known: StillRunning | None) -> bool:
+    if not isinstance(seen, StillRunning) or known is None:
+        return True
+    return (seen.remote_state, seen.queue_position) != (known.remote_state, known.queue_position)
 
 
 def _wait(reply: HttpReply) -> float | None:

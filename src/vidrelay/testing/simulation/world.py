@@ -45,6 +45,9 @@ AWAY = (800.0, 2_000.0)
 TELLS_ALL = 0.4
 """So many of the accounts are asked for all their jobs by one call."""
 
+STREAMS = 0.5
+"""So many have calls that last until there is news."""
+
 UPLOADS = 0.4
 """So many want pictures uploaded before a create names them."""
 
@@ -90,6 +93,7 @@ class World:
         accounts = _accounts(
             dice.stream("accounts"),
             dice.stream("lists"),
+            dice.stream("streams"),
             may_cancel=point is not None,
             complete_list=UNLISTED.isdisjoint(faults.rates),
         )
@@ -396,7 +400,7 @@ class World:
 
 
 def _accounts(
-    chance: random.Random, lists: random.Random, *, may_cancel: bool, complete_list: bool
+    chance: random.Random, lists: random.Random, streams: random.Random, *, may_cancel: bool, complete_list: bool
 ) -> tuple[AccountSetup, ...]:
     kinds = chance.sample(list(Dedupe), chance.choice((1, 2, 3)))
     accounts = []
@@ -411,6 +415,7 @@ def _accounts(
             complete_list=complete_list,
             tells_all=lists.random() < TELLS_ALL,
             uploads=lists.random() < UPLOADS,
+            streams=streams.random() < STREAMS,
         )
         configured = chance.choice((None, limit, max(1, limit - 1)))
         accounts.append(AccountSetup(key=key, configured=configured, can_cancel=may_cancel or chance.random() < 0.7))
