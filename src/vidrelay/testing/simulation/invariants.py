@@ -19,7 +19,7 @@ from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.lifecycle import TRANSITIONS, Event
 from vidrelay.core.pace import retry_after
-from vidrelay.core.task import Priority, State, Task
+from vidrelay.core.task import CancelOutcome, Priority, State, Task
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.apps import Apps
 from vidrelay.testing.simulation.disk import DATABASE
@@ -207,7 +207,7 @@ class Invariants:
             self._overdue((life, key), began, f"a call of {key} lasts while that rests")
         for task_id in tasks:
             task = self.tasks.get(task_id)
-            if task is not None and (task.ended or task.cancel_wanted):
+            if task is not None and (task.ended or task.cancel is CancelOutcome.PENDING):
                 self._overdue((life, task_id), began, f"a call for {task_id} lasts, which is not wanted any more")
 
     def _overdue(self, what: tuple[int, str], began: float, why: str) -> None:
