@@ -140,11 +140,14 @@ class ToyStream:
         What came until there was enough.
         """
         body = bytearray()
-        async with aclosing(self.chunks()) as chunks:
-            async for chunk in chunks:
-                body += chunk
-                if self._held.enough(body):
-                    break
+        try:
+            async with aclosing(self.chunks()) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if self._held.enough(body):
+                        break
+        finally:
+            self._provider.streams_over.append(self._provider.clock.monotonic())
         return bytes(body)
 
 
@@ -191,6 +194,7 @@ class ToyProvider:
         self.uploads: list[str] = []
         self.unlisted: set[str] = set()
         self.told_limits: dict[str, int] | None = None
+        self.streams_over: list[float] = []
         self.closed = False
         self.dropped = 0
 
