@@ -143,9 +143,11 @@ def _linked(provider: Provider) -> str:
 def _told(facts: Facts, adapter: Adapter) -> list[str]:
     traits = adapter.traits
     pace = f"at most every {traits.poll_floor:g} s"
+    together = ", all tasks in one call" * traits.lists
+    lasting = ", or by a call that lasts until there is news" * traits.follows
     return [
         *(facts.takes, facts.pictures, facts.limits, facts.lost, facts.cancel, facts.results),
-        f"{pace}, all tasks in one call" if traits.lists else pace,
+        pace + together + lasting,
         facts.verified,
     ]
 
