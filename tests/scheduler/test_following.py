@@ -2,6 +2,7 @@
 A call that lasts until there is news: sooner told, seldom asked, broken off by whatever cannot wait.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -78,15 +79,23 @@ async def test_forty_are_followed_at_once(bench):
 
 async def test_with_all_lasting_others_are_still_served(bench):
     """More tasks than calls may last: those beyond are asked at their pace, and a new one is created at once."""
+    bench.adapter.traits = replace(bench.adapter.traits, poll_spacing=0.0)
     bench.provider.run_seconds = 300.0
+    most = following.MAX_FOLLOWED
     async with bench.running():
-        tasks = [await bench.submit(f"clip {number}") for number in range(following.MAX_FOLLOWED + 10)]
-        await bench.clock.advance(120)
+        for number in range(most + 6):
+            await bench.submit(f"clip {number}")
+        await bench.clock.advance(12)
+        open_now = len(followed(bench)) - len(bench.provider.streams_over)
+        before = len(asked(bench))
+        await bench.clock.advance(15)
+        polled = [path for _, _, path in bench.provider.calls if path.startswith("/jobs/")]
         late = await bench.submit("one more")
-        await bench.clock.advance(1.5)
+        await bench.clock.settle()
         assert (await bench.relay.get(late.id)).state is State.RUNNING
-        for task in tasks:
-            await bench.until(task.id, State.DONE)
+    assert open_now == most
+    assert len(asked(bench)) > before
+    assert len(set(polled)) == most + 6
 
 
 async def test_a_wish_to_cancel_breaks_it_off(bench):
@@ -254,6 +263,24 @@ async def test_the_wish_to_cancel_one_breaks_the_call_of_all(together):
         assert sorted(streams[-1].partition("=")[2].split(",")) == ["job-1", "job-3"]
         for task in (tasks[0], tasks[2]):
             await bench.until(task.id, State.DONE)
+
+
+async def test_what_is_not_followed_breaks_no_call_off(together):
+    """A job that cannot be stopped is asked for beside the call, which lasts."""
+    bench = together
+    bench.adapter.traits = replace(bench.adapter.traits, can_cancel=False)
+    bench.provider.run_seconds = 400.0
+    async with bench.running():
+        first = await bench.submit("one")
+        await bench.submit("two")
+        await bench.clock.advance(20)
+        await bench.relay.cancel(first.id)
+        await bench.clock.advance(10)
+        before = len(followed(bench))
+        await bench.clock.advance(120)
+        by_itself = [path for _, _, path in bench.provider.calls if path == "/jobs/job-1"]
+    assert len(followed(bench)) - before <= 3
+    assert len(by_itself) > 5
 
 
 async def test_all_ends_are_known_at_once(together):

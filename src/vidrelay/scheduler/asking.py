@@ -75,7 +75,7 @@ class Asker:
         wait = self._turn_in(track, account, now)
         if wait > 0:
             return wait
-        while (lasting := self._lasting_without(task, account)) is not None:
+        while follow and not track.alone and (lasting := self._lasting_without(task, account)) is not None:
             self._tools.follower.break_off(account=account.name)
             await lasting.over.wait()
         if follow and not track.again and self._may_follow(task, track, account):
