@@ -121,7 +121,9 @@ class ComfyUiAdapter(JsonAdapter):
         The queue once, and once the newest of the history for those that are not in there.
         """
         queued = yield from self._queue()
-        return queued if isinstance(queued, Refused | Trouble) else (yield from self._all(tasks, queued or ()))
+        if isinstance(queued, Refused | Trouble):
+            return queued
+        return (yield from self._all(tasks, queued or ()))
 
     def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
         """
@@ -131,7 +133,9 @@ class ComfyUiAdapter(JsonAdapter):
         if isinstance(queued, Refused | Trouble):
             return queued
         seen = yield from self._all(tasks, queued or ())
-        if queued is None or not isinstance(seen, Mapping) or any(is_news(seen.get(task.id), known.get(task.id)) for task in tasks):
+        if queued is None or not isinstance(seen, Mapping):
+            return seen
+        if any(is_news(seen.get(task.id), known.get(task.id)) for task in tasks):
             return seen
         task = next((task for task in tasks if works(seen[task.id])), None)
         listener = Listener(length=len(queued), task=task)
