@@ -1,7 +1,7 @@
 """
 From end to end over loopback: what following a provider saves, and how much sooner an end is known.
 
-Time runs twenty times as fast for the relay and the pretend provider alike.
+Time runs ten times as fast for the relay and the pretend provider alike.
 """
 # ruff: noqa: ASYNC110 a ledger has no event
 
@@ -32,7 +32,7 @@ from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.simulator import RunningSimulator, running_simulator
 from vidrelay.transport.download import HttpDownloader
 
-SPEED = 20.0
+SPEED = 10.0
 POLICY = Policy(default_account="main", poll=PollPolicy(learned=False), cache=CachePolicy(min_free_bytes=1))
 GRAPH = {
     "1": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 48, "batch_size": 8, "color": 255}},
@@ -43,7 +43,7 @@ GRAPH = {
 
 class QuickClock:
     """
-    Fills port Clock: a minute is over in three seconds.
+    Fills port Clock: a minute is over in six seconds.
     """
 
     def __init__(self) -> None:
@@ -159,12 +159,13 @@ def ledger_jobs(ledger: dict[str, Any]) -> dict[str, Any]:
     return {line["id"]: line for line in ledger["jobs"]}
 
 
-@pytest.mark.parametrize(("provider", "count", "workers"), [("fal", 6, 2), ("comfyui", 4, 1)])
+@pytest.mark.parametrize(("provider", "count", "workers", "share"), [("fal", 4, 2, 0.8), ("comfyui", 3, 1, 1.0)])
 async def test_following_asks_less_and_knows_sooner(
-    tmp_path: Path, provider: str, count: int, workers: int, record_property: Any
+    tmp_path: Path, *, provider: str, count: int, workers: int, share: float, record_property: Any
 ) -> None:
     """
-    The same clips with and without: fewer polls by the relay's own count, and each end known in a fraction of the time.
+    The same clips with and without: fewer polls by the relay's own count (at a ComfyUI server, whose list is for all
+    its jobs, no more), and each end known in a fraction of the time.
     """
     found = {}
     for follows in (False, True):
@@ -173,8 +174,8 @@ async def test_following_asks_less_and_knows_sooner(
             found[follows] = await made(side, provider, count)
     record_property("found", found)
     (polls, _, late), (fewer, _, sooner) = found[False], found[True]
-    assert fewer <= 0.8 * polls
-    assert sooner <= 0.3 * late
+    assert fewer <= share * polls
+    assert sooner <= 0.4 * late
 
 
 @pytest.mark.parametrize("provider", ["fal", "comfyui"])
