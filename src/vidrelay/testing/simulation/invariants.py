@@ -104,8 +104,12 @@ class Invariants:
 
     def awake(self) -> None:
         """
-        A life is under way, and can see what becomes of the wall clock.
+        A life is under way, and can see what becomes of the wall clock. A place that has lapsed by one that was set
+        before is as good as given back.
         """
+        for task in self.tasks.values():
+            if task.place_until is not None and not self._holds(task) and self._is_unseen(task.id):
+                self._freed_unseen.add(task.id)
         self._awake_at, self._woken = self._ground.loop.time(), self._life
 
     def closes(self) -> None:
