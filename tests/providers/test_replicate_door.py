@@ -176,6 +176,7 @@ def test_an_upload_is_kept_and_its_address_stands_for_it() -> None:
     assert called.wishes == [Keep(picture=part)]
     assert called.json["urls"] == {"get": UPLOAD}
     assert (called.json["name"], called.json["size"], called.json["metadata"]) == ("a.png", ASSET.size_bytes, {"a": 1})
+    assert called.json["created_at"].endswith("Z")
     made = call_door(DOOR, "POST", BY_MODEL, {"input": {"prompt": "a", "image": UPLOAD}})
     assert made.wishes[0].new.prepared.parameters["input"]["image"] == Kept(asset=ASSET.id)  # type: ignore[union-attr]
     assert made.json["input"]["image"] == UPLOAD

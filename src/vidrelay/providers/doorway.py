@@ -159,6 +159,13 @@ def with_pictures(value: Any) -> Any:
     return value
 
 
+def instant_of(call: DoorCall) -> datetime:
+    """
+    When the call came.
+    """
+    return datetime.fromtimestamp(int(call.fresh[:12], 16) / 1000, UTC)
+
+
 def unix(instant: datetime | None) -> int | None:
     """
     Whole seconds since 1970.

@@ -13,6 +13,7 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Problem
 from vidrelay.providers.doorway import (
     cancel,
+    instant_of,
     keep,
     look,
     object_in,
@@ -262,7 +263,7 @@ def _file(asset: Asset, call: DoorCall, part: Part | None, metadata: str | None)
         "etag": digest,
         "checksums": {"sha256": digest},
         "metadata": _metadata(metadata),
-        "created_at": _instant(_UNKNOWN_INSTANT),
+        "created_at": _instant(instant_of(call) if part else _UNKNOWN_INSTANT),
         "expires_at": None,
         "urls": {"get": uploaded_at(f"{call.base}/v1", asset.id)},
     }
