@@ -71,6 +71,15 @@ def test_it_is_trusted_by_the_file_that_children_are_given(life: Life, trust: ss
     assert json.loads(ask(life, trust, "/accounts")[1])["accounts"][0]["name"] == "clips"
 
 
+def test_it_listens_at_127_0_0_1_alone(life: Life) -> None:
+    """
+    At that port nobody listens on this machine's other addresses.
+    """
+    for family, address in ((socket.AF_INET, "127.0.0.2"), (socket.AF_INET6, "::1")):
+        with socket.socket(family) as plain, pytest.raises(OSError):
+            plain.connect((address, tls_port(life)))
+
+
 def test_nothing_else_trusts_it(life: Life) -> None:
     """
     Neither what the system trusts nor what certifi does.
