@@ -24,11 +24,17 @@ from vidrelay.core.task import Priority, Reference
         (["generate", "--", "--config", "p"], [], ["generate", "--", "--config", "p"]),
         (["tasks", "--state-dir"], ["--state-dir"], ["tasks"]),
         (["generate", "--configure"], [], ["generate", "--configure"]),
+        (["run", "app", "--config", "c"], [], ["run", "app", "--config", "c"]),
+        (["run", "--config", "c", "app", "--config=d"], ["--config", "c"], ["run", "app", "--config=d"]),
+        (["--state-dir", "run", "run", "--only", "x", "app"], ["--state-dir", "run"], ["run", "--only", "x", "app"]),
+        (["run", "--only", "x", "--config=c", "--", "a"], ["--config", "c"], ["run", "--only", "x", "--", "a"]),
+        (["generate", "run", "--config", "c"], ["--config", "c"], ["generate", "run"]),
     ],
 )
 def test_global_options_may_stand_anywhere(arguments: list[str], first: list[str], rest: list[str]) -> None:
     """
-    A global option is moved before the command wherever it was written, and nothing after `--` is touched.
+    A global option is moved before the command wherever it was written; what follows `--` is not touched, nor what
+    belongs to the command that `run` runs.
     """
     assert hoisted(arguments) == (first, rest)
 

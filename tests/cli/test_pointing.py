@@ -19,7 +19,7 @@ import pytest
 
 from vidrelay.cli.child import AWAKE_SECONDS, keep_awake
 from vidrelay.cli.pointing import Shell, written
-from vidrelay.cli.variables import Variables
+from vidrelay.cli.variables import Variables, variables
 from vidrelay.client.beacon import Beacon, read_beacon
 from vidrelay.core.errors import RelayUnavailable
 from vidrelay.providers.registry import BUILT_IN, key_envs
@@ -246,6 +246,38 @@ def test_every_provider_with_a_door_says_how_its_sdk_is_pointed_there() -> None:
             # The key variables that make an account are those that an SDK reads: each is replaced or taken away.
             told = {name for names in one.key_envs for name in names.split("+")}
             assert told <= {*sdk.keys, *sdk.unset}
+
+
+class Answering:
+    """
+    Stands for a client of a relay with these accounts.
+    """
+
+    def __init__(self, *providers: str, tls_port: int | None = None) -> None:
+        told = {"token": "vrl_" + "a" * 40, "pid": 1, "version": "0", "instance": "i", "started_at": "now"}
+        self.beacon = Beacon(port=61000, tls_port=tls_port, **told)
+        self._providers = providers
+
+    async def accounts(self) -> list[dict[str, str]]:
+        return [{"name": f"my-{provider}", "provider": provider} for provider in self._providers]
+
+
+async def test_of_two_that_share_a_variable_the_second_is_told_of(tmp_path: Path) -> None:
+    """
+    An SDK can be at one address only; what the program must say for the other one is noted.
+    """
+    found = await variables(Answering("openai", "new-api"), tmp_path, {}, only=[])
+    assert found.values["OPENAI_BASE_URL"] == "http://127.0.0.1:61000/openai/v1"
+    assert 'base_url="http://127.0.0.1:61000/new-api/v1"' in found.notes["new-api"]
+
+
+async def test_a_relay_that_speaks_no_https_is_told_of(tmp_path: Path) -> None:
+    """
+    It was started by an earlier version; another provider's SDK can do without.
+    """
+    with pytest.raises(RelayUnavailable, match="fal"):
+        await variables(Answering("fal", "runway"), tmp_path, {}, only=[])
+    assert await variables(Answering("fal", "runway"), tmp_path, {}, only=["runway"])
 
 
 # run
