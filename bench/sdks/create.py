@@ -85,7 +85,8 @@ def of_interactions(base: str) -> Create:
     from google.genai import types
 
     client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=base))
-    return lambda: client.interactions.create(model="gemini-omni-1.2-flash", background=True, input=PROMPT)
+    asked = {"background": True, "response_format": {"type": "video", "delivery": "uri"}}
+    return lambda: client.interactions.create(model="gemini-omni-1.2-flash", input=PROMPT, **asked)
 
 
 def of_openrouter(base: str) -> Create:
