@@ -29,7 +29,11 @@ def flags(command) -> set[str]:
 
 
 def sections() -> dict[str, str]:
-    parts = re.split(r"^#{2,3} `(vidrelay[a-z ]*?)(?: (?:PROMPT|FILE|ID|\[ID…\]|\[PROVIDER\]|-- COMMAND)…?)?`$", PAGE, flags=re.MULTILINE)
+    parts = re.split(
+        r"^#{2,3} `(vidrelay[a-z ]*?)(?: (?:PROMPT|FILE|ID|\[ID…\]|\[PROVIDER\]|-- COMMAND)…?)?`$",
+        PAGE,
+        flags=re.MULTILINE,
+    )
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
