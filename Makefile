@@ -34,8 +34,8 @@ demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key
 test: $(STAMP) ## run every test (five to six minutes on two cores)
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
-sdks: $(STAMP) $(SDK_STAMPS) ## run the providers' own SDKs against the simulator (their environments: three minutes, once)
-	@VIDRELAY_SDKS=$(abspath $(SDKS)) $(BIN)/python -m pytest tests/sdks -n 2
+sdks: $(STAMP) $(SDK_STAMPS) ## run the providers' own SDKs against the simulator and through the doors (their environments: three minutes, once)
+	@VIDRELAY_SDKS=$(abspath $(SDKS)) $(BIN)/python -m pytest tests/sdks -n 4
 
 $(SDKS)/%/.set-up: tests/sdks/environments/%.txt
 	@echo "setting up $(SDKS)/$*"
