@@ -3,7 +3,7 @@ What doors share: how a call is read, how a wish is made, and how instants and p
 """
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,22 +12,32 @@ from vidrelay.core.door import (
     Cancel,
     DoorCall,
     Forget,
+    FormBody,
     Inlined,
     Keep,
     Kept,
     Look,
     NewTask,
     Page,
+    Part,
+    Phase,
     Picture,
     Submit,
     View,
     Wish,
 )
 from vidrelay.core.errors import InvalidRequest, UnknownTask
-from vidrelay.core.task import Asset
+from vidrelay.core.task import Asset, CancelOutcome
+from vidrelay.core.wire import instant
 from vidrelay.providers.replies import number_of
 
 Granting = Generator[Wish, Any, View]
+
+SETTLING_SECONDS = 10.0
+"""So long a cancel may take until it is told how it ended."""
+
+MAX_INLINE_BYTES = 32 * 1024 * 1024
+"""A result of more bytes stands in no answer itself."""
 
 FORCE = "vidrelay_force"
 """The field in a body that asks for another version, for SDKs that pass on a field and no header."""
@@ -66,11 +76,27 @@ def page(limit: int, *, after: str | None = None) -> Generator[Wish, Any, list[V
     return views
 
 
-def cancel(task_id: str) -> Granting:
+def there(task_id: str, *, otherwise: str = "The clip is not there any more.") -> Granting:
     """
-    Stop the task; `cancel` of the view says what came of that.
+    The task, unless its files were deleted.
+
+    Raises:
+        UnknownTask: They were; in those words.
+    """
+    view = yield from look(task_id)
+    if view.gone:
+        raise UnknownTask(otherwise)
+    return view
+
+
+def cancel(task_id: str, *, settle: bool = False) -> Granting:
+    """
+    Stop the task; `cancel` of the view says what came of that. Where that is not known yet, `settle` looks again, once
+    the task has ended or `SETTLING_SECONDS` have passed; `cancel` is None then.
     """
     view: View = yield Cancel(task_id=task_id)
+    if settle and view.cancel is CancelOutcome.PENDING:
+        view = yield from look(task_id, wait=SETTLING_SECONDS)
     return view
 
 
@@ -102,11 +128,42 @@ def object_in(call: DoorCall) -> dict[str, Any]:
     return dict(call.body)
 
 
+def form_in(call: DoorCall) -> FormBody:
+    """
+    The call's form; an empty one where its body is something else.
+    """
+    return call.body if isinstance(call.body, FormBody) else FormBody()
+
+
+def file_in(call: DoorCall) -> Part:
+    """
+    The one file of the call's form.
+
+    Raises:
+        InvalidRequest: It is no form, or one with more or fewer files.
+    """
+    files = form_in(call).files
+    if len(files) != 1:
+        raise InvalidRequest("A form with one file is wanted here.")
+    return files[0]
+
+
 def taken_force(body: dict[str, Any]) -> bool:
     """
     Take `vidrelay_force` out of a body; whether it asked for another version.
     """
     return body.pop(FORCE, False) in (True, 1, "1", "true")
+
+
+def create_in(call: DoorCall) -> tuple[dict[str, Any], bool]:
+    """
+    The JSON object of a create call, and whether it asks for another version (`taken_force`).
+
+    Raises:
+        InvalidRequest: Its body is none.
+    """
+    body = object_in(call)
+    return body, taken_force(body)
 
 
 def text_in(body: Mapping[str, Any], name: str) -> str:
@@ -143,41 +200,60 @@ def uploaded_at(prefix: str, asset: str) -> str:
     return f"{prefix}/files/{asset.removeprefix('sha256:')}"
 
 
-def with_pictures(value: Any) -> Any:
+def with_pictures(value: Any, *, uploaded: Callable[[str], Picture | None] = lambda _: None) -> Any:
     """
     The value with every data URI of a picture and every address of an upload (`uploaded_at`) in it as a picture, for
-    providers whose models name their own fields.
+    providers whose models name their own fields. Where the door names uploads otherwise, `uploaded` knows them.
     """
-    if isinstance(value, str) and DATA_URI.match(value):
-        return Inlined(text=value)
-    if isinstance(value, str) and (upload := UPLOADED.fullmatch(value)):
-        return Kept(asset=f"sha256:{upload[1]}")
+    return each_text(value, lambda text: uploaded(text) or _pictured(text))
+
+
+def _pictured(text: str) -> Picture | str:
+    if DATA_URI.match(text):
+        return Inlined(text=text)
+    found = UPLOADED.fullmatch(text)
+    return Kept(asset=f"sha256:{found[1]}") if found else text
+
+
+def each_text(value: Any, read: Callable[[str], Any]) -> Any:
+    """
+    The value with what `read` makes of every text in it, however deep; names stay.
+    """
+    if isinstance(value, str):
+        return read(value)
     if isinstance(value, Mapping):
-        return {name: with_pictures(inner) for name, inner in value.items()}
+        return {name: each_text(inner, read) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [with_pictures(inner) for inner in value]
+        return [each_text(inner, read) for inner in value]
     return value
 
 
-def instant_of(call: DoorCall) -> datetime:
+def instant_of(fresh: str) -> datetime:
     """
-    When the call came.
+    When the call came that an id is of (`DoorCall.fresh`).
     """
-    return datetime.fromtimestamp(int(call.fresh[:12], 16) / 1000, UTC)
+    return datetime.fromtimestamp(int(fresh[:12], 16) / 1000, UTC)
 
 
-def unix(instant: datetime | None) -> int | None:
+def unix(at: datetime | None) -> int | None:
     """
     Whole seconds since 1970.
     """
-    return None if instant is None else int(instant.timestamp())
+    return None if at is None else int(at.timestamp())
 
 
-def iso(instant: datetime) -> str:
+def iso(at: datetime | None) -> str | None:
     """
     As `2026-11-30T10:00:00.000Z`.
     """
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return None if at is None else instant(at)
+
+
+def percent(view: View) -> int:
+    """
+    How much of a task is done, from 0 to 100.
+    """
+    return 100 if view.phase is Phase.DONE else int((view.standing.progress or 0) * 100)
 
 
 def theirs(value: Any) -> Generator[Wish, Any, Any]:
@@ -199,9 +275,9 @@ def theirs(value: Any) -> Generator[Wish, Any, Any]:
     return view.task.remote_id
 
 
-def limit_in(call: DoorCall, name: str = "limit", *, default: int, most: int) -> int:
+def count_in(call: DoorCall, name: str = "limit", *, default: int, most: int) -> int:
     """
-    A page's size as the query asks for it.
+    A whole number of the query, from 1 to `most`: a page's size, or its number.
     """
     text = call.query.get(name, "")
     return min(most, max(1, int(text))) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else default

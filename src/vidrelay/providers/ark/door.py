@@ -10,14 +10,15 @@ from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import CancelOutcome, Problem
 from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.doorway import (
+    Granting,
     cancel,
+    count_in,
+    create_in,
     forget,
-    limit_in,
     look,
-    object_in,
     submit,
-    taken_force,
     text_in,
+    there,
     unix,
     with_pictures,
 )
@@ -75,8 +76,7 @@ class ArkDoor:
         """
         The SDK sends what was not given as null, and so is it sent on.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         content = with_pictures(body.get("content"))
         if content is not None:
             body["content"] = content
@@ -89,15 +89,15 @@ class ArkDoor:
         """
         How a task stands.
         """
-        view = yield from look(call.params["id"])
-        return JsonReply(value=_task(_there(view)))
+        view = yield from _there(call.params["id"])
+        return JsonReply(value=_task(view))
 
     def several(self, call: DoorCall) -> Answering:
         """
         The account's tasks, newest first, page by page.
         """
-        number = limit_in(call, "page_num", default=1, most=500)
-        size = limit_in(call, "page_size", default=10, most=500)
+        number = count_in(call, "page_num", default=1, most=500)
+        size = count_in(call, "page_size", default=10, most=500)
         ids = call.queries.get("filter.task_ids", ())
         asked = {name: call.query.get(f"filter.{name}") for name in ("status", "model", "service_tier")}
 
@@ -117,7 +117,7 @@ class ArkDoor:
         Stop what waits, delete the files of what has ended, and refuse what runs: as Ark does with its records, of
         which none is deleted there.
         """
-        view = _there((yield from look(call.params["id"])))
+        view = yield from _there(call.params["id"])
         if view.phase is Phase.WAITING:
             view = yield from cancel(view.task.id)
             return self.write_error(_BEGUN, call) if view.cancel is CancelOutcome.TOO_LATE else JsonReply(value={})
@@ -158,10 +158,8 @@ def _named(ids: tuple[str, ...]) -> Generator[Wish, Any, list[View]]:
     return sorted(views, key=lambda view: view.task.seq, reverse=True)
 
 
-def _there(view: View) -> View:
-    if view.gone:
-        raise UnknownTask("The specified task is not found: its files were deleted.")
-    return view
+def _there(task_id: str) -> Granting:
+    return there(task_id, otherwise="The specified task is not found: its files were deleted.")
 
 
 def _prompt(content: Any) -> str:

@@ -11,24 +11,26 @@ from vidrelay.core.door import (
     Answering,
     DoorCall,
     DoorRoute,
-    FormBody,
     Handler,
     Inlined,
     JsonReply,
     Kept,
     OpenAddress,
     Phase,
+    Picture,
     View,
 )
 from vidrelay.core.errors import InvalidRequest, UnknownTask
-from vidrelay.core.task import CancelOutcome, Problem
+from vidrelay.core.task import Problem
 from vidrelay.providers.dashscope import words
 from vidrelay.providers.dashscope.parameters import as_sent, beside, service
 from vidrelay.providers.doorway import (
     DATA_URI,
     cancel,
+    count_in,
+    each_text,
+    form_in,
     keep,
-    limit_in,
     look,
     object_in,
     page,
@@ -39,8 +41,6 @@ from vidrelay.providers.doorway import (
 from vidrelay.providers.replies import object_of, text_of
 
 USUAL_SECONDS = 5
-SETTLING_SECONDS = 10.0
-"""So long a cancel may take until it is told how it ended."""
 LISTED = 500
 """So many of the newest tasks are listed; the provider itself knows those of a day."""
 MAX_PAGE_SIZE = 100
@@ -133,9 +133,7 @@ class DashScopeDoor:
         task_id = call.params["id"]
         view = yield from look(task_id)
         if view.phase is Phase.WAITING:
-            view = yield from cancel(task_id)
-            if view.cancel is CancelOutcome.PENDING:
-                view = yield from look(task_id, wait=SETTLING_SECONDS)
+            view = yield from cancel(task_id, settle=True)
             if view.phase is Phase.CANCELLED:
                 return JsonReply(value={"request_id": call.fresh})
         told = "The task is not PENDING and cannot be canceled."
@@ -152,8 +150,8 @@ class DashScopeDoor:
         for name in ("model_name", "status"):
             wanted = call.query.get(name)
             rows = [row for row in rows if wanted in (None, "", row[name])]
-        number = limit_in(call, "page_no", default=1, most=LISTED)
-        size = limit_in(call, "page_size", default=10, most=MAX_PAGE_SIZE)
+        number = count_in(call, "page_no", default=1, most=LISTED)
+        size = count_in(call, "page_size", default=10, most=MAX_PAGE_SIZE)
         shown = rows[(number - 1) * size : number * size]
         told = {"request_id": call.fresh, "page_no": number, "page_size": size, "total": len(rows)}
         # Each of the SDK's surfaces reads another of the two.
@@ -181,7 +179,7 @@ class DashScopeDoor:
         """
         The picture itself, under the name that the SDK made of the policy.
         """
-        form = call.body if isinstance(call.body, FormBody) else FormBody()
+        form = form_in(call)
         name = f"oss://{dict(form.fields).get('key', '')}"
         if _UPLOADED.fullmatch(name) is None or len(form.files) != 1:
             raise InvalidRequest("An upload is a form with one file and the key that its policy names.", field="key")
@@ -216,13 +214,13 @@ def _read(value: Any, model: Mapping[str, str]) -> Any:
     """
     The value with each picture in it as one: a data URI, and what stands for one that was uploaded here.
     """
-    if isinstance(value, str):
-        if _UPLOADED.fullmatch(value):
-            return Kept(asset=value, beside=model)
-        return Inlined(text=value, beside=model) if DATA_URI.match(value) else value
-    if isinstance(value, Mapping):
-        return {name: _read(inner, model) for name, inner in value.items()}
-    return [_read(inner, model) for inner in value] if isinstance(value, list) else value
+
+    def read(text: str) -> Picture | str:
+        if _UPLOADED.fullmatch(text):
+            return Kept(asset=text, beside=model)
+        return Inlined(text=text, beside=model) if DATA_URI.match(text) else text
+
+    return each_text(value, read)
 
 
 def _row(view: View) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, Inline
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, Problem
 from vidrelay.providers.doorway import (
+    MAX_INLINE_BYTES,
     cancel,
+    create_in,
     forget,
     iso,
     look,
-    object_in,
     seconds_in,
     submit,
-    taken_force,
     text_in,
     theirs,
+    there,
 )
 from vidrelay.providers.google import veo, words
 from vidrelay.providers.replies import object_of, rows_of
@@ -31,9 +32,6 @@ from vidrelay.providers.replies import object_of, rows_of
 HELD_SECONDS = 60.0
 MAX_HOLDS = 30
 """So often is a create held for so long that wants its clip in its own answer."""
-SETTLING_SECONDS = 10.0
-"""So long a cancel may take until it is told how it ended."""
-INLINE_BYTES = 32 * 1024 * 1024
 
 _STATUS = {
     Phase.WAITING: "queued",
@@ -87,8 +85,7 @@ class GoogleDoor:
         """
         A clip of Veo's.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         body = yield from _as_google_knows_it(body)
         model = words.model(call.params["model"])
         instances = rows_of(body, "instances") or [{}]
@@ -110,8 +107,7 @@ class GoogleDoor:
         At Google it is always made in the background, where no answer is waited for that may be lost; who wants it in
         the answer to this very call waits here.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         if body.get("stream"):
             raise InvalidRequest("An interaction cannot be streamed through vidrelay.", field="stream")
         model = words.model(text_in(body, "model"))
@@ -133,19 +129,15 @@ class GoogleDoor:
         """
         How a clip of Omni's stands.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The interaction is not there any more.")
+        view = yield from there(call.params["id"], otherwise="The interaction is not there any more.")
         return JsonReply(value=_interaction(view))
 
     def stop(self, call: DoorCall) -> Answering:
         """
         Cancel it.
         """
-        view = yield from cancel(call.params["id"])
-        if view.cancel is CancelOutcome.PENDING:
-            view = yield from look(call.params["id"], wait=SETTLING_SECONDS)
-        elif view.cancel is CancelOutcome.TOO_LATE:
+        view = yield from cancel(call.params["id"], settle=True)
+        if view.cancel is CancelOutcome.TOO_LATE:
             return _error(400, "FAILED_PRECONDITION", "The interaction has ended already.", call)
         return JsonReply(value=_interaction(view))
 
@@ -232,7 +224,9 @@ def _video(view: View, index: int) -> dict[str, Any]:
     """
     video: dict[str, Any] = {"type": "video", "mime_type": "video/mp4", "uri": _address(view, index)}
     if object_of(view.task.parameters, "response_format").get("delivery") != "uri":
-        video["data"] = InlineFile(task_id=view.task.id, index=index, max_bytes=INLINE_BYTES, instead=None, bare=True)
+        video["data"] = InlineFile(
+            task_id=view.task.id, index=index, max_bytes=MAX_INLINE_BYTES, instead=None, bare=True
+        )
     return video
 
 

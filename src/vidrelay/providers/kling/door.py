@@ -9,7 +9,7 @@ from typing import Any
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import limit_in, look, object_in, picture_in, submit, taken_force, text_in
+from vidrelay.providers.doorway import count_in, create_in, look, picture_in, submit, text_in
 from vidrelay.providers.kling import words
 from vidrelay.providers.kling.parameters import as_sent
 from vidrelay.providers.paging import listed
@@ -46,8 +46,7 @@ class KlingDoor:
         """
         Pictures are bare base64, or addresses.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         for name in _PICTURES:
             if name in body:
                 body[name] = picture_in(body[name])
@@ -78,8 +77,8 @@ class KlingDoor:
         """
         The account's clips of that kind, newest first.
         """
-        number = limit_in(call, "pageNum", default=1, most=1000)
-        size = limit_in(call, "pageSize", default=30, most=500)
+        number = count_in(call, "pageNum", default=1, most=1000)
+        size = count_in(call, "pageSize", default=30, most=500)
         views, _ = yield from listed(_is_of(kind), size=size, skip=(number - 1) * size)
         return _said([_task(view) for view in views])
 

@@ -7,20 +7,8 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
-from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import (
-    forget,
-    iso,
-    limit_in,
-    look,
-    object_in,
-    page,
-    submit,
-    taken_force,
-    text_in,
-    theirs,
-)
+from vidrelay.providers.doorway import count_in, create_in, forget, iso, page, submit, text_in, theirs, there
 from vidrelay.providers.luma.parameters import CLIP, as_sent
 
 ROOT = "/dream-machine/v1"
@@ -55,8 +43,7 @@ class LumaDoor:
         """
         A clip; its pictures are addresses, for Luma takes no others.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         if isinstance(body.get("keyframes"), Mapping):
             body["keyframes"] = yield from _keyframes(body["keyframes"])
         view = yield from submit(as_sent(body), prompt=text_in(body, "prompt"), force=force)
@@ -66,16 +53,14 @@ class LumaDoor:
         """
         How a generation stands.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The clip is not there any more.")
+        view = yield from there(call.params["id"])
         return JsonReply(value=_generation(view))
 
     def several(self, call: DoorCall) -> Answering:
         """
         The account's generations, newest first.
         """
-        limit = limit_in(call, default=MAX_PAGE, most=MAX_PAGE)
+        limit = count_in(call, default=MAX_PAGE, most=MAX_PAGE)
         given = call.query.get("offset", "")
         offset = int(given) if re.fullmatch(r"\d{1,5}", given, re.ASCII) else 0
         views = yield from _newest(offset + limit + 1)

@@ -4,7 +4,7 @@ The Agents API as its SDK knows it (fills port Door): `/v1/generations`, `/v1/fi
 
 import re
 from collections.abc import Generator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,9 +21,20 @@ from vidrelay.core.door import (
     View,
     Wish,
 )
-from vidrelay.core.errors import InvalidRequest, UnknownAsset, UnknownTask
+from vidrelay.core.errors import UnknownAsset, UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import iso, keep, look, object_in, submit, taken_force, text_in, theirs
+from vidrelay.providers.doorway import (
+    create_in,
+    file_in,
+    instant_of,
+    iso,
+    keep,
+    object_in,
+    submit,
+    text_in,
+    theirs,
+    there,
+)
 from vidrelay.providers.luma_agents import words
 from vidrelay.providers.luma_agents.parameters import as_sent
 from vidrelay.providers.replies import number_of
@@ -62,8 +73,7 @@ class LumaAgentsDoor:
         """
         A generation of any type.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         parameters = yield from _with_media(body)
         view = yield from submit(as_sent(parameters), prompt=text_in(body, "prompt"), force=force)
         return JsonReply(status=201, value=_generation(view))
@@ -72,9 +82,7 @@ class LumaAgentsDoor:
         """
         How a generation stands.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The clip is not there any more.")
+        view = yield from there(call.params["id"])
         return JsonReply(value=_generation(view))
 
     def take_file(self, call: DoorCall) -> Answering:
@@ -83,9 +91,7 @@ class LumaAgentsDoor:
         """
         file_id = str(UUID(call.fresh))
         if isinstance(call.body, FormBody):
-            if len(call.body.files) != 1:
-                raise InvalidRequest("A form with one file is wanted here.")
-            (part,) = call.body.files
+            part = file_in(call)
             asset = yield from keep(part, name=file_id)
             told = {"filename": part.filename, **dict(call.body.fields)}
             file = _file(file_id, told, mime_type=asset.media_type, size_bytes=asset.size_bytes, state="ready")
@@ -172,7 +178,7 @@ def _made_at(file_id: str) -> datetime:
     """
     When the call was made that gave the id out, which begins with it.
     """
-    return datetime.fromtimestamp(int(file_id.replace("-", "")[:12], 16) / 1000, tz=UTC)
+    return instant_of(file_id.replace("-", ""))
 
 
 def _file(file_id: str, told: Mapping[str, Any], **known: Any) -> dict[str, Any]:

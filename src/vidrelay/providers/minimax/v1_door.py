@@ -8,7 +8,7 @@ from typing import Any
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import look, object_in, picture_in, submit, taken_force, text_in, unix
+from vidrelay.providers.doorway import create_in, look, picture_in, submit, text_in, unix
 from vidrelay.providers.minimax.sent import as_sent
 
 FINE: Mapping[str, Any] = {"status_code": 0, "status_msg": "success"}
@@ -43,8 +43,7 @@ class V1Door:
         """
         Pictures are data URIs, or addresses.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         for name in _FRAMES:
             if name in body:
                 body[name] = picture_in(body[name])

@@ -6,19 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.door import Answering, DoorCall, DoorRoute, FormBody, JsonReply, Kept, Phase, View
-from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Kept, Phase, View
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import CancelOutcome, Problem
 from vidrelay.providers.doorway import (
     Granting,
     cancel,
+    count_in,
+    create_in,
     forget,
+    form_in,
+    instant_of,
     keep,
-    limit_in,
-    look,
-    object_in,
     submit,
-    taken_force,
+    there,
     unix,
     with_pictures,
 )
@@ -60,8 +61,7 @@ class V2Door:
         """
         Pictures are data URIs, addresses, or what was uploaded before.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         prompt = content.text_in(body) or ""
         if isinstance(body.get("content"), list):
             body["content"] = [_item(one) for one in body["content"]]
@@ -79,8 +79,8 @@ class V2Door:
         """
         The account's clips, newest first.
         """
-        number = limit_in(call, "page_num", default=1, most=1000)
-        size = limit_in(call, "page_size", default=20, most=100)
+        number = count_in(call, "page_num", default=1, most=1000)
+        size = count_in(call, "page_size", default=20, most=100)
         status, model, ids = (values_in(call, f"filter.{name}") for name in ("status", "model", "task_ids"))
 
         def fits(view: View) -> bool:
@@ -110,7 +110,7 @@ class V2Door:
         """
         A picture for a clip, as a form.
         """
-        form = call.body if isinstance(call.body, FormBody) else FormBody()
+        form = form_in(call)
         purpose = dict(form.fields).get("purpose")
         if not form.files or purpose != PURPOSE:
             raise InvalidRequest(f"vidrelay takes a form with one picture and the purpose {PURPOSE} here.")
@@ -118,7 +118,7 @@ class V2Door:
         file = {
             "file_id": asset.id,
             "bytes": asset.size_bytes,
-            "created_at": int(call.fresh[:12], 16) // 1000,
+            "created_at": unix(instant_of(call.fresh)),
             "filename": form.files[0].filename,
             "purpose": purpose,
         }
@@ -145,10 +145,7 @@ def _item(item: Any) -> Any:
 
 
 def _there(task_id: str) -> Granting:
-    view = yield from look(task_id)
-    if view.gone:
-        raise UnknownTask("invalid task_id: the clip is not there any more")
-    return view
+    return there(task_id, otherwise="invalid task_id: the clip is not there any more")
 
 
 def _task(view: View) -> dict[str, Any]:

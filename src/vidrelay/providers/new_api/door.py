@@ -20,7 +20,7 @@ from vidrelay.core.door import (
 )
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import look, object_in, picture_in, submit, taken_force, text_in, unix
+from vidrelay.providers.doorway import create_in, look, percent, picture_in, submit, taken_force, text_in, unix
 from vidrelay.providers.new_api import parameters
 
 VIDEOS, GENERATIONS = "/v1/videos", "/v1/video/generations"
@@ -60,8 +60,7 @@ class NewApiDoor:
             force = taken_force(wanted)
             body = _of_form(call.body, wanted)
         else:
-            body = object_in(call)
-            force = taken_force(body)
+            body, force = create_in(call)
         for name in (parameters.FILE, "image"):
             if isinstance(body.get(name), str):
                 body[name] = picture_in(body[name])
@@ -133,10 +132,6 @@ def _no_content(status: int, message: str) -> JsonReply:
     return JsonReply(status=status, value={"error": {"message": message, "type": "invalid_request_error"}})
 
 
-def _progress(view: View) -> int:
-    return 100 if view.phase is Phase.DONE else int((view.standing.progress or 0) * 100)
-
-
 def _video(view: View) -> DoorReply:
     task, sent, phase = view.task, view.task.parameters, view.phase
     seconds = sent.get("seconds") or sent.get("duration") or ""
@@ -146,7 +141,7 @@ def _video(view: View) -> DoorReply:
         "object": "video",
         "model": sent.get("model") or "",
         "status": _STATUS[phase][0],
-        "progress": _progress(view),
+        "progress": percent(view),
         "created_at": unix(task.created_at),
         "seconds": str(seconds),
         "size": sent.get("size") or "",
@@ -163,7 +158,7 @@ def _generation(view: View) -> dict[str, Any]:
     return {
         "task_id": task.id,
         "status": status,
-        "progress": f"{_progress(view)}%",
+        "progress": f"{percent(view)}%",
         "fail_reason": view.problem.detail if status == "FAILURE" else "",
         "result_url": view.files[0] if view.phase is Phase.DONE else "",
         "submit_time": unix(task.created_at),

@@ -8,7 +8,18 @@ from typing import Any
 from vidrelay.core.door import Answering, DoorCall, DoorReply, DoorRoute, FileReply, FormBody, JsonReply, Phase, View
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import forget, limit_in, look, object_in, page, picture_in, submit, taken_force, unix
+from vidrelay.providers.doorway import (
+    count_in,
+    forget,
+    look,
+    object_in,
+    page,
+    percent,
+    picture_in,
+    submit,
+    taken_force,
+    unix,
+)
 from vidrelay.providers.openai import parameters
 from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES
 
@@ -65,7 +76,7 @@ class OpenAiDoor:
         """
         The account's clips, newest first unless the oldest is asked for first.
         """
-        limit = limit_in(call, default=20, most=100)
+        limit = count_in(call, default=20, most=100)
         views = yield from page(limit, after=call.query.get("after"))
         videos = [_object(view) for view in views if not view.gone]
         if call.query.get("order") == "asc":
@@ -135,13 +146,12 @@ def _video(view: View) -> DoorReply:
 def _object(view: View) -> dict[str, Any]:
     task, sent = view.task, view.task.parameters
     phase = view.phase
-    progress = 100 if phase is Phase.DONE else int((view.standing.progress or 0) * 100)
     video: dict[str, Any] = {
         "id": task.id,
         "object": "video",
         "model": sent.get("model") or "",
         "status": _STATUS[phase],
-        "progress": progress,
+        "progress": percent(view),
         "created_at": unix(task.created_at),
         "completed_at": unix(task.finished_at) if phase is Phase.DONE else None,
         "expires_at": None,

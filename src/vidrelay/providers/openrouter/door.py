@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, JsonReply, Phase, View
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import look, object_in, submit, taken_force, text_in, theirs, with_pictures
+from vidrelay.providers.doorway import create_in, look, submit, text_in, theirs, with_pictures
 from vidrelay.providers.openrouter.parameters import as_sent
 
 ROOT = "/api/v1/videos"
@@ -38,8 +38,7 @@ class OpenRouterDoor:
         """
         A job; its SDK takes 202 and nothing else for an answer.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         if PREVIOUS in body:
             body[PREVIOUS] = yield from theirs(body[PREVIOUS])
         prepared = as_sent(with_pictures(body))

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from vidrelay.core.door import Answering, DoorCall, DoorRoute, FormBody, InlineFile, JsonReply, Kept, Part, Phase, View
+from vidrelay.core.door import Answering, DoorCall, DoorRoute, InlineFile, JsonReply, Kept, Part, Phase, View
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Problem
 from vidrelay.providers.doorway import (
+    MAX_INLINE_BYTES,
     cancel,
+    form_in,
     instant_of,
+    iso,
     keep,
     look,
     object_in,
@@ -27,8 +30,6 @@ from vidrelay.providers.doorway import (
 from vidrelay.providers.replicate.parameters import as_sent, is_name
 
 PAGE = 100
-MAX_INLINE_BYTES = 32 * 1024 * 1024
-"""A result of so many bytes is given as a data URI: the SDK makes a file of that and of https addresses alone."""
 LONGEST_WAIT = 60.0
 SLACK = 0.2
 """The SDK's own time-out is half a second longer than the wait that it asks for."""
@@ -139,14 +140,14 @@ class ReplicateDoor:
         """
         yield from ()
         schema = {"components": {"schemas": {"Output": {"type": "string", "format": "uri"}}}}
-        told = {"id": call.params["id"], "created_at": _instant(_UNKNOWN_INSTANT), "cog_version": "unknown"}
+        told = {"id": call.params["id"], "created_at": iso(_UNKNOWN_INSTANT), "cog_version": "unknown"}
         return JsonReply(value={**told, "openapi_schema": schema})
 
     def upload(self, call: DoorCall) -> Answering:
         """
         Take in a picture, which a create then names by its address.
         """
-        form = call.body if isinstance(call.body, FormBody) else FormBody()
+        form = form_in(call)
         part = next((file for file in form.files if file.name == "content"), None)
         if part is None:
             raise InvalidRequest("content is required.", field="content")
@@ -199,9 +200,9 @@ def _prediction(view: View, call: DoorCall, *, inline: bool) -> dict[str, Any]:
         "error": view.problem.detail if failed else None,
         "logs": _logs(1.0 if phase is Phase.DONE else view.standing.progress),
         "metrics": {name: seconds for name, seconds in metrics.items() if seconds is not None and task.ended},
-        "created_at": _instant(task.created_at),
-        "started_at": _instant(task.remote_times.started_at or task.working_at),
-        "completed_at": _instant(task.finished_at),
+        "created_at": iso(task.created_at),
+        "started_at": iso(task.remote_times.started_at or task.working_at),
+        "completed_at": iso(task.finished_at),
         "data_removed": view.gone,
         "deployment": sent.get("deployment"),
         "source": "api",
@@ -214,6 +215,7 @@ def _output(view: View, *, inline: bool) -> Any:
         return None
     addresses: list[Any] = [*view.files]
     if inline:
+        # The SDK makes a file of a data URI and of https addresses alone.
         addresses = [
             InlineFile(task_id=view.task.id, index=file.index, max_bytes=MAX_INLINE_BYTES, instead=address)
             for file, address in zip(view.task.files, view.files, strict=True)
@@ -263,7 +265,7 @@ def _file(asset: Asset, call: DoorCall, part: Part | None, metadata: str | None)
         "etag": digest,
         "checksums": {"sha256": digest},
         "metadata": _metadata(metadata),
-        "created_at": _instant(instant_of(call) if part else _UNKNOWN_INSTANT),
+        "created_at": iso(instant_of(call.fresh) if part else _UNKNOWN_INSTANT),
         "expires_at": None,
         "urls": {"get": uploaded_at(f"{call.base}/v1", asset.id)},
     }
@@ -277,7 +279,3 @@ def _metadata(text: str | None) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise InvalidRequest("metadata must be a JSON object.", field="metadata")
     return read
-
-
-def _instant(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")

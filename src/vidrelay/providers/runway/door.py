@@ -3,7 +3,6 @@ Runway's tasks as its SDK knows them (fills port Door): `/v1/…_to_video`, `/v1
 """
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -11,26 +10,14 @@ from vidrelay.core.door import (
     Answering,
     DoorCall,
     DoorRoute,
-    FormBody,
     JsonReply,
     Kept,
     OpenAddress,
     Phase,
     View,
 )
-from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import (
-    forget,
-    iso,
-    keep,
-    look,
-    object_in,
-    submit,
-    taken_force,
-    text_in,
-    with_pictures,
-)
+from vidrelay.providers.doorway import create_in, file_in, forget, iso, keep, submit, text_in, there, with_pictures
 from vidrelay.providers.runway.parameters import IMAGE, TEXT, as_sent
 
 CALLS = (TEXT, IMAGE, "video_to_video", "video_upscale", "character_performance")
@@ -70,9 +57,8 @@ class RunwayDoor:
         """
         The create call of that name, of which the answer is an id and no status.
         """
-        body = object_in(call)
-        force = taken_force(body)
-        prepared = as_sent(name, _with_uploads(with_pictures(body)))
+        body, force = create_in(call)
+        prepared = as_sent(name, with_pictures(body, uploaded=_uploaded))
         view = yield from submit(prepared, prompt=text_in(body, "promptText"), force=force)
         return JsonReply(value={"id": view.task.id, "estimatedCost": UNKNOWN_CREDITS})
 
@@ -80,9 +66,7 @@ class RunwayDoor:
         """
         How a task stands.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The clip is not there any more.")
+        view = yield from there(call.params["id"])
         return JsonReply(value=_task(view))
 
     def delete(self, call: DoorCall) -> Answering:
@@ -108,9 +92,7 @@ class RunwayDoor:
         """
         Take the file in.
         """
-        if not isinstance(call.body, FormBody) or len(call.body.files) != 1:
-            raise InvalidRequest("A form with one file is wanted here.")
-        yield from keep(call.body.files[0], name=call.params["name"])
+        yield from keep(file_in(call), name=call.params["name"])
         return JsonReply(value=None, status=204)
 
     def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
@@ -127,15 +109,12 @@ def make(_dialect: str | None) -> RunwayDoor:
     return RunwayDoor()
 
 
-def _with_uploads(value: Any) -> Any:
+def _uploaded(address: str) -> Kept | None:
     """
-    The value with each address of an upload of ours as that picture; one of Runway's own stays.
+    The picture that was uploaded here under that address; None for one of Runway's own.
     """
-    if isinstance(value, str) and (found := _UPLOADED.fullmatch(value)):
-        return Kept(asset=found[1])
-    if isinstance(value, Mapping):
-        return {name: _with_uploads(inner) for name, inner in value.items()}
-    return [_with_uploads(inner) for inner in value] if isinstance(value, list) else value
+    found = _UPLOADED.fullmatch(address)
+    return Kept(asset=found[1]) if found else None
 
 
 def _task(view: View) -> dict[str, Any]:

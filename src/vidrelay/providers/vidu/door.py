@@ -3,23 +3,23 @@ Vidu's interface as its clients know it (fills port Door): `/ent/v2`, and the up
 """
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Kept, OpenAddress, Phase, View
-from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import CancelOutcome, Problem
-from vidrelay.core.wire import instant
 from vidrelay.providers.doorway import (
     cancel,
+    count_in,
+    create_in,
+    iso,
     keep,
-    limit_in,
     look,
     object_in,
     submit,
-    taken_force,
     text_in,
+    there,
     with_pictures,
 )
 from vidrelay.providers.paging import listed, values_in
@@ -89,10 +89,12 @@ class ViduDoor:
         """
         Pictures are data URIs, addresses, or what was uploaded before.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         # The payload is the client's own, whatever it looks like.
-        sent = {name: value if name == "payload" else _read(value) for name, value in body.items()}
+        sent = {
+            name: value if name == "payload" else with_pictures(value, uploaded=_uploaded)
+            for name, value in body.items()
+        }
         view = yield from submit(as_sent({**sent, "kind": kind}), prompt=text_in(body, "prompt"), force=force)
         state = "created" if view.phase is Phase.WAITING else _STATUS[view.phase]
         # The payload of this very call: a task that it joined may have come with another.
@@ -103,16 +105,14 @@ class ViduDoor:
         """
         How a clip stands, and where it is.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The clip is not there any more.")
+        view = yield from there(call.params["id"])
         return JsonReply(value=_task(view))
 
     def several(self, call: DoorCall) -> Answering:
         """
         The account's clips, newest first.
         """
-        size = limit_in(call, "pager.pagesz", default=20, most=100)
+        size = count_in(call, "pager.pagesz", default=20, most=100)
         number = call.query.get("pager.page", "")
         skip = size * int(number) if re.fullmatch(r"\d{1,4}", number, re.ASCII) else 0
         wanted = {name: values_in(call, name) for name in ("task_ids", "states", "model_versions", "resolutions")}
@@ -193,12 +193,9 @@ def _upload_id(call: DoorCall) -> str:
     return call.params["id"]
 
 
-def _read(value: Any) -> Any:
-    if isinstance(value, str) and (found := _OURS.fullmatch(value)):
-        return Kept(asset=f"sha256:{found[1]}" if _is_hash(found[1]) else found[1])
-    if isinstance(value, Mapping):
-        return {name: _read(inner) for name, inner in value.items()}
-    return [_read(inner) for inner in value] if isinstance(value, list) else with_pictures(value)
+def _uploaded(uri: str) -> Kept | None:
+    found = _OURS.fullmatch(uri)
+    return Kept(asset=f"sha256:{found[1]}" if _is_hash(found[1]) else found[1]) if found else None
 
 
 def _asked(view: View) -> dict[str, Any]:
@@ -211,7 +208,7 @@ def _asked(view: View) -> dict[str, Any]:
         **{name: sent[name] for name in _SHOWN if name in sent},
         "images": [one for one in images if isinstance(one, str)] if isinstance(images, list | tuple) else [],
         "payload": text_in(sent, "payload"),
-        "created_at": instant(view.task.created_at),
+        "created_at": iso(view.task.created_at),
     }
 
 

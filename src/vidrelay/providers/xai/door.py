@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import look, object_in, submit, taken_force, text_in, with_pictures
+from vidrelay.providers.doorway import create_in, look, percent, submit, text_in, with_pictures
 from vidrelay.providers.xai import parameters
 
 USUAL_SECONDS = 8
@@ -27,8 +27,7 @@ class XaiDoor:
         """
         A clip from text, frames or references.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         prepared = parameters.as_sent(with_pictures(body))
         view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force)
         return JsonReply(value={"request_id": view.task.id})
@@ -60,7 +59,7 @@ def make(_dialect: str | None) -> XaiDoor:
 def _told(view: View) -> dict[str, Any]:
     phase = view.phase
     if phase in (Phase.WAITING, Phase.WORKING):
-        return {"status": "pending", "progress": int((view.standing.progress or 0) * 100)}
+        return {"status": "pending", "progress": percent(view)}
     told: dict[str, Any] = {"model": view.task.model_version}
     video = {"duration": view.task.parameters.get("duration") or USUAL_SECONDS}
     if phase is Phase.EXPIRED or view.gone:

@@ -5,9 +5,8 @@ Zhipu's and Z.ai's videos as their SDKs know them (fills port Door): `/api/paas/
 from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
-from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import look, object_in, picture_in, submit, taken_force, text_in, with_pictures
+from vidrelay.providers.doorway import create_in, picture_in, submit, text_in, there, with_pictures
 from vidrelay.providers.zhipu import parameters
 
 ROOT = "/api/paas/v4"
@@ -34,8 +33,7 @@ class ZhipuDoor:
         """
         The SDKs send what was not given as null, and so is it sent on.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         if body.get("image_url") is not None:
             body["image_url"] = _pictures(body["image_url"])
         view = yield from submit(parameters.as_sent(body), prompt=text_in(body, "prompt"), force=force)
@@ -46,9 +44,7 @@ class ZhipuDoor:
         """
         How a task stands, and its clip.
         """
-        view = yield from look(call.params["id"])
-        if view.gone:
-            raise UnknownTask("The clip is not there any more.")
+        view = yield from there(call.params["id"])
         return JsonReply(value=_told(view))
 
     def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
