@@ -6,16 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
-from vidrelay.core.adapter import NotThere, PollOutcome, Prepared, Refused, Scope
+from vidrelay.core.adapter import Prepared, Scope
 from vidrelay.core.errors import (
     DatabaseUnusable,
-    DuplicateRemote,
-    InvalidRequest,
     ResultGone,
-    TransportError,
     UnknownAccount,
     UnknownTask,
     WrongState,
@@ -47,11 +43,12 @@ from vidrelay.core.task import (
 )
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter, Sender
+from vidrelay.scheduler.adopting import Adopter
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.checking import check, keep_quotas_fresh
-from vidrelay.scheduler.converse import Caller, Sending
+from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.copies import Copies
-from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats, WindowStatus
+from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.following import Follower
 from vidrelay.scheduler.held import HeldPlaces
@@ -59,12 +56,13 @@ from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
+from vidrelay.scheduler.overview import doors_of, status_of
 from vidrelay.scheduler.passing import pass_on
 from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
 from vidrelay.scheduler.tools import Tools
-from vidrelay.scheduler.track import NOT_HELD, Track
+from vidrelay.scheduler.track import NOT_HELD
 from vidrelay.scheduler.waiting import either
 
 logger = logging.getLogger(__name__)
@@ -106,7 +104,6 @@ class Relay:
         self._saver = Saver(store, clock, chance)
         self._held = HeldPlaces(store, clock, {plan.name: plan.adapter.traits.longest_run for plan in plans})
         self._outlook = Outlook(self._roster, self._accounts, self._history, clock)
-        self._adopting = {name: asyncio.Lock() for name in self._accounts}  # each guards its tracks' asked_at
         self._stopped = asyncio.Event()
         store.on_commit = self._committed
         caller = Caller(clock)
@@ -128,6 +125,7 @@ class Relay:
             follower=Follower(clock, chance),
             accounts=self._accounts,
         )
+        self._adopter = Adopter(tools)
         self._loop = Loop(
             tools=tools,
             files=files,
@@ -384,13 +382,7 @@ class Relay:
         The doors that there are, by the first segment of their addresses: an account's name, or that of a provider for
         the first of its accounts.
         """
-        ways = {
-            name: DoorWay(account=name, door=account.plan.door, pass_through=account.plan.pass_through)
-            for name, account in self._accounts.items()
-            if account.plan.door is not None
-        }
-        first = {self._accounts[name].plan.provider: way for name, way in reversed(ways.items())}
-        return first | ways
+        return doors_of(self._accounts.values())
 
     def pass_on(
         self, name: str, *, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
@@ -469,54 +461,12 @@ class Relay:
             case Resolution.ABANDON:
                 event = Abandoned()
             case Resolution.ADOPT:
-                event = Found(remote_id=await self._known_remotely(task, remote_id))
+                event = Found(remote_id=await self._adopter.check(task, remote_id))
         moved = await self._saver.try_save(task, event, patient=False)
         if moved is None:
             raise WrongState("the task is no longer uncertain")
         self._loop.wake(task_id)
         return moved
-
-    async def _known_remotely(self, task: Task, remote_id: str | None) -> str:
-        """
-        The remote id, if the provider does not deny it: a mistyped one must not end the task.
-        """
-        if not remote_id:
-            raise InvalidRequest("adopt needs the id that the provider gave", field="remoteId")
-        account = self._accounts.get(task.account)
-        if account is None or not account.plan.adapter.valid_id(remote_id):
-            raise InvalidRequest("this is not what the provider's ids look like", field="remoteId")
-        neighbours = self._tools.neighbours(account)
-        if any(other.account in neighbours and other.remote_id == remote_id for other in self._roster.live()):
-            raise DuplicateRemote
-        if account.rest(creates=False, monotonic=self._clock.monotonic()) > 0:
-            # It cannot be asked now, so the person's word counts.
-            logger.info("adopt.unchecked task=%s why=%s", task.id, "the account rests")
-            return remote_id
-        # A call leaves later than it is due, and only then is it known from when on the next may follow.
-        async with self._adopting[account.name]:
-            seen = await self._seen(account, replace(task, remote_id=remote_id))
-        if isinstance(seen, Refused):
-            await self._tools.pause(account, seen)
-        if isinstance(seen, NotThere):
-            raise InvalidRequest("the provider knows no such task", field="remoteId")
-        return remote_id
-
-    async def _seen(self, account: Account, task: Task) -> PollOutcome | None:
-        """
-        What the provider says of a job that a person names; None where it cannot be asked.
-        """
-        track, traits = self._roster.track(task.id) or Track(), account.plan.adapter.traits
-        # A person who asks twice waits for the floor too; the instant is taken before it has come.
-        track.asked_at = max(self._clock.monotonic(), track.asked_at + traits.poll_floor)
-        sending = Sending(status_from=track.asked_at)
-        self._store.count(polls=1)
-        try:
-            return await self._tools.caller.converse(account, account.plan.adapter.poll(task), sending=sending)
-        except TransportError as trouble:
-            logger.info("adopt.unchecked task=%s why=%s", task.id, trouble.message)
-            return None
-        finally:
-            track.asked_at = max(track.asked_at, sending.asked_at)
 
     # Results
 
@@ -569,7 +519,7 @@ class Relay:
         """
         How every account stands.
         """
-        return [self._status(account) for account in self._accounts.values()]
+        return [status_of(account, self._tools) for account in self._accounts.values()]
 
     async def resume(self, name: str) -> AccountStatus:
         """
@@ -588,7 +538,7 @@ class Relay:
                 track.held_until = NOT_HELD
                 self._loop.wake(task_id)
         self._loop.wake()
-        return self._status(account)
+        return status_of(account, self._tools)
 
     async def check(self, name: str) -> AccountCheck:
         """
@@ -604,30 +554,6 @@ class Relay:
         if account is None:
             raise UnknownAccount(f"no account is named {name!r}")
         return account
-
-    def _status(self, account: Account) -> AccountStatus:
-        windows = []
-        for window in account.windows():
-            limit = account.limit(window, self._clock.monotonic())
-            key = account.name, window
-            windows.append(
-                WindowStatus(
-                    name=window,
-                    limit=limit.places,
-                    source=limit.source,
-                    running=len(self._roster.holding(key)) + len(self._roster.held(key, self._clock.now())),
-                    queued=self._roster.line.waiting(key),
-                )
-            )
-        return AccountStatus(
-            name=account.name,
-            provider=account.plan.provider,
-            windows=tuple(windows),
-            pause=account.pause(now=self._clock.now(), monotonic=self._clock.monotonic()),
-            is_default=account.name == self._policy.default_account,
-            key_from=account.plan.key_from,
-            quota=self._tools.quotas.told(account.name),
-        )
 
     async def stats(self) -> Stats:
         """
