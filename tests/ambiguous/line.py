@@ -18,7 +18,7 @@ from typing import Any
 import httpcore2
 
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import Reply
+from vidrelay.core.network import Reply
 from vidrelay.testing.simulation.network import Far, Network, Wire
 from vidrelay.testing.simulation.provider import API, TASK, Answer, Create
 from vidrelay.transport.gate import Gate

@@ -19,8 +19,8 @@ from vidrelay.core.errors import ConfigError, OutboundRefused, TransportError, V
 
 if TYPE_CHECKING:
     from vidrelay.config import AccountSettings, Config
+    from vidrelay.core.network import Transport
     from vidrelay.core.policy import CachePolicy
-    from vidrelay.core.ports import Transport
 
 Verdict = Literal["ok", "note", "wrong"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from vidrelay.core.adapter import Adapter
 from vidrelay.core.door import Door
-from vidrelay.core.ports import Downloader, Transport
+from vidrelay.core.network import Downloader, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
 """
 What the scheduler needs from the world, as protocols; `assemble.py` says which class fills which.
 
-A port says what the scheduler needs, not what a database or a socket can do. The one toward providers has a room of its
-own, `adapter.py`.
+A port says what the scheduler needs, not what a database or a disk can do. Those toward the network and toward
+providers have rooms of their own, `network.py` and `adapter.py`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,94 +14,9 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from vidrelay.core.adapter import PictureRule, Quota, Scope
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import Asset, BlockReason, FileRef, State, Task
 
 T = TypeVar("T")
-
-
-# The network ----------------------------------------------------------------------------------------------------------
-
-
-class Reply(Protocol):
-    """
-    An answer whose body has not been read yet; header names are in lower case.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """
-        The body, piece by piece as it comes.
-
-        Raises:
-            TransportError: The body broke off.
-        """
-        ...
-
-    async def read(self) -> bytes:
-        """
-        The whole body; of a request that is `held`, what came until there was enough.
-
-        Raises:
-            ReplyTooLarge: It is longer than the request's `max_reply_bytes`.
-            TransportError: The body broke off.
-        """
-        ...
-
-
-class Transport(Protocol):
-    """
-    Sends one request and gives its answer (port Transport). Never follows a redirect, never repeats a create.
-    """
-
-    def send(self, request: HttpRequest, *, timeout: float) -> AbstractAsyncContextManager[Reply]:
-        """
-        Open the exchange; the connection is given back when the context ends. `timeout` is seconds for all of it.
-
-        Raises:
-            TransportError: It failed; `maybe_sent` says whether the request may have arrived.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """
-        Close every connection.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultName:
-    """
-    Which file of which task is meant.
-    """
-
-    fingerprint: str
-    task_id: str
-    index: int
-
-
-class Downloader(Protocol):
-    """
-    Fetches one result into the cache: streamed, resumed, checked, complete before its name exists (port Downloader).
-    """
-
-    async def fetch(self, request: HttpRequest, name: ResultName) -> FileRef:
-        """
-        Fetch the file. A broken fetch can be called again and goes on where it was.
-
-        Raises:
-            DeadAddress: The address answers 401, 403, 404 or 410.
-            BadMedia: What came is not a whole file of a known kind; nothing is kept.
-            DiskFull: There is no room.
-            TransportError: It broke off; what came is kept for the next call.
-        """
-        ...
-
-
-# Persistence ----------------------------------------------------------------------------------------------------------
 
 
 class How(StrEnum):
@@ -437,6 +351,17 @@ class ResultIndex(Protocol):
         The relative paths of every file that the index holds.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultName:
+    """
+    Which file of which task is meant.
+    """
+
+    fingerprint: str
+    task_id: str
+    index: int
 
 
 class PartFile(Protocol):

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.door import Door
-from vidrelay.core.ports import Admission, CachedResult, Pause, Reply, ToldQuota
+from vidrelay.core.network import Reply
+from vidrelay.core.ports import Admission, CachedResult, Pause, ToldQuota
 from vidrelay.core.task import Asset, CancelOutcome, FileRef, Money, Request, Resolution, Standing, State, Task
 
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from vidrelay.core.errors import InvalidRequest, TransportError
-from vidrelay.core.ports import Clock, Reply
+from vidrelay.core.network import Reply
+from vidrelay.core.ports import Clock
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS
 

@@ -17,20 +17,10 @@ from vidrelay.core.errors import (
     WrongState,
 )
 from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
+from vidrelay.core.network import Reply
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import (
-    AccountBook,
-    Admission,
-    Assets,
-    CachedResult,
-    Clock,
-    Files,
-    How,
-    Reply,
-    ResultIndex,
-    Store,
-)
+from vidrelay.core.ports import AccountBook, Admission, Assets, CachedResult, Clock, Files, How, ResultIndex, Store
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,

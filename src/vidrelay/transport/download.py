@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, TransportError
 from vidrelay.core.messages import CLIP_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest
+from vidrelay.core.network import Reply, Transport
 from vidrelay.core.pace import retry_after
-from vidrelay.core.ports import Clock, Files, PartFile, Reply, ResultName, Transport
+from vidrelay.core.ports import Clock, Files, PartFile, ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.transport.media import HEAD_BYTES, examine, kind_of
 

@@ -21,7 +21,7 @@ import httpcore2
 
 from vidrelay.core.errors import ConfigError, ReplyTooLarge, TransportError, VidrelayError
 from vidrelay.core.messages import LIST_REPLY_BYTES, Held, HttpRequest
-from vidrelay.core.ports import Reply
+from vidrelay.core.network import Reply
 from vidrelay.transport.bodies import body_hash, open_body
 from vidrelay.transport.dial import CountedDialer, VettedDialer
 from vidrelay.transport.gate import Gate, Target
