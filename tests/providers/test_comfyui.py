@@ -245,9 +245,10 @@ def test_pictures_go_where_they_are_marked() -> None:
         assets={one.id: one for one in pictures},
         extra={"graph": graph},
     )
-    for name, digit in (("picture1", "1"), ("last_frame", "2"), ("picture2", "3")):
-        assert task.parameters["values"][name]["$asset"] == "sha256:" + digit * 64
-        task.parameters["values"][name]["$copy"] = f"{digit}.png"
+    for name, digit in (("a", "1"), ("b", "2"), ("c", "3")):
+        picture = task.parameters["graph"]["5"]["inputs"][name]
+        assert picture["$asset"] == "sha256:" + digit * 64
+        picture["$copy"] = f"{digit}.png"
     assert sent(it, task)["prompt"]["5"]["inputs"] == {"a": "1.png", "b": "2.png", "c": "3.png"}
 
 
@@ -255,7 +256,16 @@ def test_a_picture_that_stands_alone_is_the_first_frame() -> None:
     """Without a role, as the command line gives it, it goes where the graph marks a first frame and nothing else."""
     it = TestComfyUi.sheet.rehearse()
     task = of(it, **{**FIELDS, "extra": {"graph": PICTURED}}, references=(Reference(asset=PICTURE.id),))
-    assert task.parameters["values"]["first_frame"]["$asset"] == PICTURE.id
+    assert task.parameters["graph"]["5"]["inputs"]["image"]["$asset"] == PICTURE.id
+
+
+def test_a_picture_within_a_text_is_put_there_as_its_name() -> None:
+    """It has no place of its own in the graph, so it stays among the values."""
+    it = TestComfyUi.sheet.rehearse()
+    graph = {**GRAPH, "5": {"class_type": "LoadImage", "inputs": {"image": "{first_frame} [input]"}}}
+    task = of(it, **{**FIELDS, "extra": {"graph": graph}}, references=(Reference(asset=PICTURE.id),))
+    task.parameters["values"]["first_frame"]["$copy"] = "a.png"
+    assert sent(it, task)["prompt"]["5"]["inputs"]["image"] == "a.png [input]"
 
 
 async def test_a_picture_is_called_what_the_server_calls_it() -> None:

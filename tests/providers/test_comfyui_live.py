@@ -8,6 +8,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -148,9 +149,11 @@ async def test_a_picture_is_uploaded_and_used(tmp_path: Path) -> None:
         for _ in range(2):
             copied = await it.run(it.adapter.upload({"$asset": asset.id, "mediaType": "image/png"}))
             assert isinstance(copied, Copied)
-        picture = {**task.parameters["values"]["first_frame"], "$copy": copied.reference}
-        values = {**task.parameters["values"], "first_frame": picture}
-        task = await it.accepted(replace(task, parameters={**task.parameters, "values": values}))
+        graph = deepcopy(dict(task.parameters["graph"]))
+        for node in graph.values():
+            if isinstance(picture := node["inputs"].get("image"), dict):
+                picture["$copy"] = copied.reference
+        task = await it.accepted(replace(task, parameters={**task.parameters, "graph": graph}))
         assert (await it.film(task, await it.ready(task)))[4:8] == b"ftyp"
 
 

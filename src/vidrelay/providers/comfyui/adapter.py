@@ -68,7 +68,7 @@ class ComfyUiAdapter(JsonAdapter):
             poll_floor=0.0 if near else 1.0,
             poll_spacing=0.0 if near else 0.5,
             longest_run=timedelta(hours=6),
-            irrelevant=frozenset({"client_id", "number", "front"}),
+            irrelevant=frozenset({"client_id", "prompt_id", "number", "front"}),
             prompts=frozenset({"values.prompt", "values.negative"}),
             pictures=PictureRule(max_bytes=100 * 1024 * 1024),
             copies=timedelta(days=1),

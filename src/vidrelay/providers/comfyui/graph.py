@@ -55,32 +55,32 @@ class Mark:
             raise InvalidRequest(f"The default of {{{self.name}}} must be a number.", field=FIELD) from error
 
 
-def checked(graph: Any) -> dict[str, Any]:
+def checked(graph: Any, *, field: str = FIELD) -> dict[str, Any]:
     """
-    The graph, if it is one in API format.
+    The graph, if it is one in API format; `field` is where it stood.
 
     Raises:
         InvalidRequest: It is none; says what is wrong, and with which node.
     """
     if graph is None:
         raise InvalidRequest(
-            "ComfyUI runs a whole graph: extra.graph must hold one, in API format.",
-            field=FIELD,
+            f"ComfyUI runs a whole graph: {field} must hold one, in API format.",
+            field=field,
             hint="In ComfyUI: Workflow, Export (API). docs/howto/use-comfyui.md shows where the prompt goes.",
         )
     if not isinstance(graph, dict) or not graph or len(graph) > MAX_NODES:
-        raise InvalidRequest("extra.graph must be a JSON object of nodes by their ids.", field=FIELD)
+        raise InvalidRequest(f"{field} must be a JSON object of nodes by their ids.", field=field)
     if isinstance(graph.get("nodes"), list):
         raise InvalidRequest(
-            "extra.graph is a saved workflow, not a graph in API format.",
-            field=FIELD,
+            f"{field} is a saved workflow, not a graph in API format.",
+            field=field,
             hint="In ComfyUI: Workflow, Export (API).",
         )
     for name, node in graph.items():
         if not isinstance(node, dict) or not isinstance(node.get("class_type"), str):
-            raise InvalidRequest(f"Node {name} of the graph has no class_type.", field=f"{FIELD}.{name}")
+            raise InvalidRequest(f"Node {name} of the graph has no class_type.", field=f"{field}.{name}")
         if not isinstance(node.get("inputs", {}), dict):
-            raise InvalidRequest(f"The inputs of node {name} must be an object.", field=f"{FIELD}.{name}.inputs")
+            raise InvalidRequest(f"The inputs of node {name} must be an object.", field=f"{field}.{name}.inputs")
     return graph
 
 
@@ -96,15 +96,39 @@ def marks(graph: Mapping[str, Any]) -> list[Mark]:
     ]
 
 
-def filled(graph: Mapping[str, Any], value_of: Callable[[Mark], Any], *, name: str) -> dict[str, Any]:
+def with_pictures(graph: Mapping[str, Any], pictures: Mapping[str, Any]) -> dict[str, Any]:
     """
-    The graph as it is sent: each mark with its value, and each file's name made this job's own, so that the same graph
-    makes a new file and never points at an earlier one.
+    The graph with each picture where its mark is a whole value.
     """
+
+    def put(value: Any) -> Any:
+        whole = _MARK.fullmatch(value) if isinstance(value, str) else None
+        return value if whole is None else pictures.get(whole[1], value)
+
+    return _replaced(graph, put)
+
+
+def filled(
+    graph: Mapping[str, Any],
+    value_of: Callable[[Mark], Any] | None,
+    *,
+    name: str,
+    file_of: Callable[[Mapping[str, Any]], str],
+) -> dict[str, Any]:
+    """
+    The graph as it is sent: each mark with its value (`value_of` None: nothing in it is a mark), each picture as the
+    name of its file, and each file's name made this job's own, so that the same graph makes a new file and never points
+    at an earlier one.
+    """
+
+    def put(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return file_of(value)
+        return value if value_of is None else _put(value, value_of)
+
     return {
-        one: {**node, "inputs": {at: _named(at, _put(given, value_of), name) for at, given in inputs.items()}}
-        for one, node in graph.items()
-        for inputs in (node.get("inputs", {}),)
+        one: {**node, "inputs": {at: _named(at, given, name) for at, given in node["inputs"].items()}}
+        for one, node in _replaced(graph, put).items()
     }
 
 
@@ -119,11 +143,20 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
+def _replaced(graph: Mapping[str, Any], put: Callable[[Any], Any]) -> dict[str, Any]:
+    """
+    The graph with what `put` makes of each picture and each plain value in its inputs.
+    """
+
+    def inner(value: Any) -> Any:
+        if isinstance(value, Mapping) and "$asset" not in value:
+            return {name: inner(one) for name, one in value.items()}
+        return [inner(one) for one in value] if isinstance(value, list | tuple) else put(value)
+
+    return {one: {**node, "inputs": inner(node.get("inputs", {}))} for one, node in graph.items()}
+
+
 def _put(value: Any, value_of: Callable[[Mark], Any]) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _put(inner, value_of) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_put(inner, value_of) for inner in value]
     if not isinstance(value, str):
         return value
 

@@ -23,8 +23,9 @@ TAG = "vidrelay"
 
 _STEP = 16
 """Video models want edges that are multiples of it."""
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
+SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _OURS = ("prompt", "prompt_id", "values")
+_SECRETS = ("api_key_comfy_org", "auth_token_comfy_org")
 _FIELDS = {
     "negative": "negativePrompt",
     "seed": "seed",
@@ -49,13 +50,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         who="ComfyUI, whose styles are in the graph,",
     )
     graph = graphs.checked(request.extra.get("graph"))
-    for name in _OURS:
-        if name in request.extra:
-            raise InvalidRequest(f"extra.{name} is the relay's own to say.", field=f"extra.{name}")
-    data = request.extra.get("extra_data")
-    if data is not None and (not isinstance(data, Mapping) or TAG in data):
-        told = f'extra.extra_data must be an object, in which "{TAG}" is the relay\'s own to say.'
-        raise InvalidRequest(told, field="extra.extra_data")
+    with_extra({}, {"graph": graph})  # refuses pictures in it
     found = graphs.marks(graph)
     names = {mark.name for mark in found}
     values: dict[str, Any] = {"prompt": request.prompt}
@@ -75,20 +70,47 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if "seconds" in values and not 0 < values["seconds"] <= 86_400:
         raise InvalidRequest("duration must be more than 0.", field="duration")
     values |= _size(request, names)
-    values |= _pictures(request, assets, names)
+    pictures = _pictures(request, assets, names)
     for mark in found:
-        _must_have(mark, values)
+        _must_have(mark, {**values, **pictures})
+    graph = graphs.with_pictures(graph, pictures)
+    left = {mark.name for mark in graphs.marks(graph)}
+    values |= {name: picture for name, picture in pictures.items() if name in left}
     extra = {name: value for name, value in request.extra.items() if name != "graph"}
-    with_extra({}, {"graph": graph})  # refuses pictures in it
-    parameters = with_extra({"graph": graph, "values": values}, extra)
+    parameters = as_sent(graph, extra, values=values if left else None, where="extra.")
     return Prepared(model=request.model_version, parameters=parameters, seconds=values.get("seconds"))
+
+
+def as_sent(
+    graph: JsonObject, beside: JsonObject, *, values: JsonObject | None = None, where: str = ""
+) -> dict[str, Any]:
+    """
+    The parameters of a task: a graph with pictures in their places, and what else a create call says; `values` None:
+    nothing in the graph is a mark. `where` is what that stood in, for errors.
+
+    Raises:
+        InvalidRequest: It says what is the relay's own to say, or holds a key.
+    """
+    for name in _OURS:
+        if name in beside:
+            raise InvalidRequest(f"{where}{name} is the relay's own to say.", field=f"{where}{name}")
+    data = beside.get("extra_data")
+    if data is not None and (not isinstance(data, Mapping) or TAG in data):
+        told = f'{where}extra_data must be an object, in which "{TAG}" is the relay\'s own to say.'
+        raise InvalidRequest(told, field=f"{where}extra_data")
+    for name in _SECRETS:
+        if data and data.get(name):
+            field = f"{where}extra_data.{name}"
+            raise InvalidRequest(f"{field} is a key, which would be kept with the task in the clear.", field=field)
+    given = {name: value for name, value in beside.items() if name != "extra_data" or value}
+    return with_extra({"graph": graph} if values is None else {"graph": graph, "values": values}, given)
 
 
 def body(parameters: JsonObject, key: str) -> dict[str, Any]:
     """
     What `POST /prompt` is sent.
     """
-    values: Mapping[str, Any] = parameters["values"]
+    values: Mapping[str, Any] = parameters.get("values") or {}
     prompt_id = id_of(key)
 
     def value_of(mark: Mark) -> Any:
@@ -96,7 +118,7 @@ def body(parameters: JsonObject, key: str) -> dict[str, Any]:
             return max(1, round(values["seconds"] * (mark.rate or 1.0)))
         value = values.get(mark.name)
         if isinstance(value, Mapping):
-            return value.get("$copy") or filename_of(value)
+            return file_of(value)
         if value is None:
             value = mark.preset
         if value is None and mark.name == "seed":
@@ -110,7 +132,9 @@ def body(parameters: JsonObject, key: str) -> dict[str, Any]:
         # would take each other's events away.
         "client_id": prompt_id,
         **told,
-        "prompt": graphs.filled(parameters["graph"], value_of, name=prompt_id),
+        "prompt": graphs.filled(
+            parameters["graph"], value_of if "values" in parameters else None, name=prompt_id, file_of=file_of
+        ),
         "prompt_id": prompt_id,
         "extra_data": {**(told.get("extra_data") or {}), TAG: prompt_id},
     }
@@ -126,12 +150,19 @@ def id_of(key: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{TAG}:{key}"))
 
 
+def file_of(picture: Mapping[str, Any]) -> str:
+    """
+    What stands for a picture in the graph: its name in the server's input folder.
+    """
+    return str(picture.get("$copy") or filename_of(picture))
+
+
 def filename_of(picture: Mapping[str, str]) -> str:
     """
     The name under which a picture is uploaded: of its content, so that it is the same each time.
     """
     digest = picture["$asset"].rpartition(":")[2]
-    return f"{TAG}-{digest[:32]}.{_SUFFIXES.get(picture.get('mediaType', ''), 'png')}"
+    return f"{TAG}-{digest[:32]}.{SUFFIXES.get(picture.get('mediaType', ''), 'png')}"
 
 
 def _no_place(field: str, places: set[str]) -> InvalidRequest:
