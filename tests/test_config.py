@@ -199,7 +199,7 @@ FLAGS = {
     "relay": ("join_live",),
     "poll": ("learned",),
     "network": ("fake_ip",),
-    "accounts.a": ("private_network", "pass_through"),
+    "accounts.a": ("private_network", "pass_through", "door_key"),
 }
 TEXTS = {
     "relay": ("token", "default_account", "origins"),

@@ -198,6 +198,7 @@ async def assembled(
                     key_from=account.key.told if account.key is not None else None,
                     door=make_door(account.provider, _dialect(account)),
                     pass_through=account.pass_through,
+                    door_key=account.door_key,
                 )
             )
         relay = Relay(

@@ -57,6 +57,14 @@ TARGETS = [
         b"/x?" + b"a=b&" * 900,
     ),
     *(b"/tasks?limit=" + b"9" * 5000, b"/" + b"a" * 8200, b"/" + b"a/" * 2000, b"/task/{id}", b"/\x00", b"\\health"),
+    *(
+        b"/openai/ws",
+        b"/sim/v1/ws?clientId=a",
+        b"/ws",
+        b"/openai/~" + b"0" * 64 + b"/v1/videos",
+        b"/openai/~",
+        b"/~/%7e",
+    ),
 ]
 VERSIONS = [b"HTTP/1.1"] * 12 + [
     b"HTTP/1.0",

@@ -51,6 +51,7 @@ class AccountSettings:
     allow_hosts: tuple[str, ...] = ()
     private_network: bool = False
     pass_through: bool = False
+    door_key: bool = False
     dialect: str | None = None
     place: str | None = field(default=None, compare=False)
 
@@ -284,6 +285,7 @@ def _account(name: str, table: Table, key_envs: Mapping[str, tuple[str, ...]]) -
         allow_hosts=_hosts(table),
         private_network=private,
         pass_through=table.flag("pass_through", False),
+        door_key=table.flag("door_key", False),
         dialect=table.text("dialect"),
         place=table.place(),
     )

@@ -6,13 +6,13 @@ wants of the relay (`Wish`), is sent what came of it, and returns the answer. So
 and is tested with recorded bytes.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from vidrelay.core.adapter import Prepared
-from vidrelay.core.task import CancelOutcome, Problem, RemoteState, Standing, State, Task
+from vidrelay.core.task import CancelOutcome, JsonObject, Problem, RemoteState, Standing, State, Task
 
 # What comes in -------------------------------------------------------------------------------------------------------
 
@@ -102,11 +102,17 @@ class NewTask:
 
     `prepared` is what the adapter's own `prepare` would have made of the same wish: the provider's parameters, in which
     a `Picture` stands wherever a picture does. `prompt` is for people; `force` asks for another version.
+
+    `known_as` is an id that the client chose itself: until the relay stops, the account's later wishes name the task by
+    it too, the latest that was called so. `listener` names the client on the door's websocket that is told of it; None:
+    all of them are.
     """
 
     prepared: Prepared
     prompt: str = ""
     force: bool = False
+    known_as: str | None = None
+    listener: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,13 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """
+    The account's tasks that have not ended, oldest first. Sent back: their `View`s.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
     """
     Stop a task. Sent back: its `View`, with the outcome of this wish in `cancel`.
@@ -162,14 +175,14 @@ class Keep:
     Take in a picture for later creates; None: the call's whole body. Sent back: the `Asset`.
 
     `name` is for SDKs that are told an upload's id before they send its bytes: until the relay stops, `Kept` finds the
-    picture by it too. It holds a `DoorCall.fresh`, so that nobody else's picture is called so.
+    account's picture by it too. Where it holds a `DoorCall.fresh`, no other picture is called so; else the latest is.
     """
 
     picture: Picture | None = None
     name: str | None = None
 
 
-Wish = Submit | Look | Page | Cancel | Forget | Keep
+Wish = Submit | Look | Page | Live | Cancel | Forget | Keep
 
 
 class Phase(StrEnum):
@@ -337,5 +350,55 @@ class Door(Protocol):
     def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
         """
         An error in the provider's own shape.
+        """
+        ...
+
+
+# A websocket, where the provider's interface has one ------------------------------------------------------------------
+
+
+class Hearing(Protocol):
+    """
+    What one client on a door's websocket is told. Pure, but it remembers what it has told.
+    """
+
+    name: str
+    """By which `NewTask.listener` means this client."""
+
+    def greet(self, live: Sequence[View]) -> list[JsonObject]:
+        """
+        The first messages; `live` are the account's tasks that have not ended.
+        """
+        ...
+
+    def count(self, live: int) -> list[JsonObject]:
+        """
+        The messages for how many of the account's tasks have not ended, if that is not what was told last.
+        """
+        ...
+
+    def tell(self, view: View, *, known_as: str | None, anew: bool) -> list[JsonObject]:
+        """
+        The messages for how a task stands now, of those that were not told before.
+
+        Args:
+            view: The task.
+            known_as: The id that this client gave it, None: none that is known.
+            anew: It has just been asked for, so what was told of it before was for another call.
+        """
+        ...
+
+
+@runtime_checkable
+class SocketDoor(Door, Protocol):
+    """
+    A door with a websocket, at paths that end in `/ws`.
+    """
+
+    socket_paths: frozenset[str]
+
+    def hearing(self, call: DoorCall) -> Hearing:
+        """
+        A client that has come in at one of those paths.
         """
         ...

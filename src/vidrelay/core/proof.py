@@ -60,6 +60,14 @@ def door_proof(token: str, *, method: str, path: str) -> str:
     return _mac(token, "door", f"{method} ", path)
 
 
+def door_key(token: str, *, account: str) -> str:
+    """
+    What stands for the token in the path of an account's door, for clients that can send no key: it opens the doors of
+    that account alone, and ends with the token.
+    """
+    return _mac(token, "key ", account)
+
+
 def proves(mac: object, expected: str) -> bool:
     """
     Whether `mac`, as it came over the wire, is the expected one; takes the same time wherever they differ.

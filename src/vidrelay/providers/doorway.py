@@ -16,6 +16,7 @@ from vidrelay.core.door import (
     Inlined,
     Keep,
     Kept,
+    Live,
     Look,
     NewTask,
     Page,
@@ -52,11 +53,19 @@ UPLOADED = re.compile(
 )
 
 
-def submit(prepared: Prepared, *, prompt: str = "", force: bool = False) -> Granting:
+def submit(
+    prepared: Prepared,
+    *,
+    prompt: str = "",
+    force: bool = False,
+    known_as: str | None = None,
+    listener: str | None = None,
+) -> Granting:
     """
     Make the task, or be given the one that answers.
     """
-    view: View = yield Submit(new=NewTask(prepared=prepared, prompt=prompt, force=force))
+    new = NewTask(prepared=prepared, prompt=prompt, force=force, known_as=known_as, listener=listener)
+    view: View = yield Submit(new=new)
     return view
 
 
@@ -73,6 +82,14 @@ def page(limit: int, *, after: str | None = None) -> Generator[Wish, Any, list[V
     The account's tasks, newest first.
     """
     views: list[View] = yield Page(limit=limit, after=after)
+    return views
+
+
+def live() -> Generator[Wish, Any, list[View]]:
+    """
+    The account's tasks that have not ended, oldest first.
+    """
+    views: list[View] = yield Live()
     return views
 
 

@@ -151,7 +151,12 @@ BUILT_IN: tuple[Provider, ...] = (
         door="vidrelay.providers.new_api.door:make",
         needs_base_url=True,
     ),
-    Provider(name="comfyui", factory="vidrelay.providers.comfyui.adapter:make", needs_base_url=True),
+    Provider(
+        name="comfyui",
+        factory="vidrelay.providers.comfyui.adapter:make",
+        door="vidrelay.providers.comfyui.door:make",
+        needs_base_url=True,
+    ),
 )
 
 

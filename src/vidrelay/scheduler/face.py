@@ -32,12 +32,14 @@ class Announcement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorWay:
     """
-    A door, and the account whose tasks are made through it; `pass_through`: other calls are passed on.
+    A door, and the account whose tasks are made through it; `pass_through`: other calls are passed on;
+    `door_key`: a key in the path stands for the token.
     """
 
     account: str
     door: Door
     pass_through: bool = False
+    door_key: bool = False
 
 
 class WindowSource(StrEnum):

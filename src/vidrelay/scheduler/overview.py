@@ -44,7 +44,15 @@ def doors_of(accounts: Collection[Account]) -> dict[str, DoorWay]:
     accounts.
     """
     ways = [
-        (account, DoorWay(account=account.name, door=account.plan.door, pass_through=account.plan.pass_through))
+        (
+            account,
+            DoorWay(
+                account=account.name,
+                door=account.plan.door,
+                pass_through=account.plan.pass_through,
+                door_key=account.plan.door_key,
+            ),
+        )
         for account in accounts
         if account.plan.door is not None
     ]

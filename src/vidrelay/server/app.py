@@ -64,7 +64,18 @@ def make_app(
     doors = DoorCalls(relay, token=token, stopping=stop_streams, clock=clock, port=port)
     own = {endpoint.path.split("/")[1].encode() for endpoint in endpoints}
     ways = dict.fromkeys(doors.names() - own, doors)
-    return Gate(Dispatcher(endpoints, ways), token=token, logins=logins, port=port, tls_port=tls_port, origins=origins)
+    keyed = {
+        name.encode(): way.account for name, way in relay.doors().items() if way.door_key and name.encode() in ways
+    }
+    return Gate(
+        Dispatcher(endpoints, ways),
+        token=token,
+        logins=logins,
+        port=port,
+        tls_port=tls_port,
+        origins=origins,
+        keyed=keyed,
+    )
 
 
 def routes(

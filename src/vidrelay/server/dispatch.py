@@ -195,6 +195,9 @@ class Dispatcher:
         if door is not None:
             await door(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            await problem_answer(Refusal("not_found", "There is no websocket here."))(scope, receive, send)
+            return
         try:
             endpoint, params = self._find(scope)
             _check_query(scope, endpoint)

@@ -36,12 +36,14 @@ from vidrelay.core.door import (
     JsonReply,
     Keep,
     Kept,
+    Live,
     Look,
     NewTask,
     OpenAddress,
     Page,
     Part,
     Picture,
+    SocketDoor,
     Submit,
     View,
     Wish,
@@ -54,13 +56,14 @@ from vidrelay.scheduler.face import DoorWay, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, JSON_HEADERS, Answer, RawHeaders, encode
 from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
 from vidrelay.server.dispatch import Call
-from vidrelay.server.errors import ClientGone, Refusal, problem_of
+from vidrelay.server.errors import ClientGone, Refusal, problem_answer, problem_of
 from vidrelay.server.files import ENDINGS, FileCalls
 from vidrelay.server.lifting import Lifted, lift
 from vidrelay.server.media import from_file, from_text, pieces
 from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
 from vidrelay.server.sender import MAX_APP_CHARACTERS, Sender, sender_of
+from vidrelay.server.sockets import Sockets
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +168,8 @@ class DoorCalls:
         self._stopping = stopping
         self._clock = clock
         self._plain = f"http://127.0.0.1:{port}"
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        self._sockets = Sockets(relay, clock=clock, stopping=stopping, view=self._view)
         self._retold = Retold(relay)
         self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
 
@@ -179,6 +183,9 @@ class DoorCalls:
         """
         Answer one call.
         """
+        if scope["type"] == "websocket":
+            await self._listen(scope, receive, send)
+            return
         told = await self._retold.find(scope)
         if told is not None:
             await told(scope, receive, send)
@@ -214,6 +221,26 @@ class DoorCalls:
             body.close()
         await answer(scope, receive, send)
 
+    async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Let one client in that listens, where the door has a websocket.
+        """
+        name, _, path = scope["raw_path"][1:].decode("latin-1").partition("/")
+        way = self._halls[name.encode("latin-1")].way
+        call, headers = Call(scope, receive, {}), _headers(scope)
+        if not isinstance(way.door, SocketDoor) or f"/{path}" not in way.door.socket_paths:
+            await problem_answer(Refusal("not_found", "There is no websocket here."))(scope, receive, send)
+            return
+        seen = DoorCall(
+            method="GET",
+            path=f"/{path}",
+            base=f"{scope['scheme'].replace('ws', 'http')}://{headers['host']}/{name}",
+            query={key: values[0] for key, values in call.query_values().items()},
+            headers=headers,
+            fresh=secrets.token_hex(16),
+        )
+        await self._sockets.listen(scope, receive, send, account=way.account, hearing=way.door.hearing(seen), seen=seen)
+
     async def _answer(
         self, hall: _Hall, route: DoorRoute | Refusal, call: Call, seen: DoorCall, body: _Body
     ) -> ASGIApp:
@@ -230,7 +257,7 @@ class DoorCalls:
                 wish = handling.send(sent) if thrown is None else handling.throw(thrown)
             except StopIteration as end:
                 answer = await self._written(end.value, call, seen)
-                if isinstance(answer, Answer) and isinstance(shown, View) and _only_looked(wishes, seen):
+                if isinstance(answer, Answer) and isinstance(shown, View) and _only_looked(wishes, shown, seen):
                     self._retold.keep(call.scope, shown, answer)
                 return answer
             wishes.append(wish)
@@ -269,17 +296,19 @@ class DoorCalls:
                 return await self._look(wish, way, call, seen)
             case Page():
                 return await self._page(wish, way, seen)
+            case Live():
+                return [self._view(task, seen) for task in self._relay.live() if task.account == way.account]
             case Cancel():
-                await self._ours(wish.task_id, way)
-                task, outcome = await self._relay.cancel(wish.task_id)
+                ours = await self._ours(wish.task_id, way)
+                task, outcome = await self._relay.cancel(ours.id)
                 return self._view(task, seen, cancel=outcome)
             case Forget():
-                await self._ours(wish.task_id, way)
-                return self._view(await self._relay.forget(wish.task_id), seen)
+                ours = await self._ours(wish.task_id, way)
+                return self._view(await self._relay.forget(ours.id), seen)
             case Keep():
                 self._refuse_when_stopping()
-                asset = await self._keep(wish.picture, body)
-                self._call(asset, wish.name)
+                asset = await self._keep(wish.picture, way, body)
+                self._call(asset, wish.name, way)
                 return asset
             case _:
                 assert_never(wish)
@@ -300,6 +329,7 @@ class DoorCalls:
             pictures,
             **Sender(**{**sender, "app": sender["app"] or _product(call)}),
         )
+        await self._sockets.asked(way.account, new, admission.task)
         return self._view(admission.task, seen)
 
     async def _look(self, wish: Look, way: DoorWay, call: Call, seen: DoorCall) -> View:
@@ -326,12 +356,12 @@ class DoorCalls:
         """
         A task of the door's own account.
         """
-        task = await self._relay.get(task_id)
+        task = await self._relay.get(self._sockets.meant(way.account, task_id))
         if task.account != way.account:
             raise UnknownTask
         return task
 
-    async def _keep(self, picture: Picture | None, body: _Body) -> Asset:
+    async def _keep(self, picture: Picture | None, way: DoorWay, body: _Body) -> Asset:
         match picture:
             case None if body.chunks is not None:
                 return await self._relay.add_asset(body.chunks)
@@ -343,14 +373,14 @@ class DoorCalls:
             case Part():
                 return await self._relay.add_asset(pieces(body.files[picture.number]))
             case Kept():
-                return await self._relay.asset(self._names.get(picture.asset, picture.asset))
+                return await self._relay.asset(self._names.get((way.account, picture.asset), picture.asset))
             case _:
                 assert_never(picture)
 
-    def _call(self, asset: Asset, name: str | None) -> None:
+    def _call(self, asset: Asset, name: str | None, way: DoorWay) -> None:
         if name is None:
             return
-        self._names[name] = asset.id
+        self._names[way.account, name] = asset.id
         if len(self._names) > MAX_NAMES:
             del self._names[next(iter(self._names))]
 
@@ -360,7 +390,7 @@ class DoorCalls:
         """
         match value:
             case Inlined() | Part() | Kept():
-                asset = await self._keep(value, body)
+                asset = await self._keep(value, way, body)
                 if isinstance(value, Kept):
                     # An upload may be larger than what goes along in the create call, as it will here.
                     asset = await self._relay.fitted(asset, account=way.account)
@@ -442,11 +472,15 @@ def _hall(way: DoorWay) -> _Hall:
     return _Hall(way, tuple(_Route(route, compile_path(route.path)[0]) for route in way.door.routes))
 
 
-def _only_looked(wishes: list[Wish], seen: DoorCall) -> bool:
+def _only_looked(wishes: list[Wish], shown: View, seen: DoorCall) -> bool:
     """
-    Whether all that a door wanted was to see one task as it stands at once.
+    Whether all that a door wanted was to see one task as it stands at once, by its own id: one that a client chose may
+    mean another task soon.
     """
-    return seen.method == "GET" and len(wishes) == 1 and isinstance(wishes[0], Look) and wishes[0].wait <= 0
+    if seen.method != "GET" or len(wishes) != 1:
+        return False
+    (wish,) = wishes
+    return isinstance(wish, Look) and wish.wait <= 0 and wish.task_id == shown.task.id
 
 
 def _headers(scope: Scope) -> dict[str, str]:

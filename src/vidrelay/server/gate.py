@@ -4,7 +4,10 @@ Who may speak to the relay at all: pure ASGI middleware that stands before routi
 In this order, the first that fails decides, and every failure is the same 403: Host, Origin, Sec-Fetch-Site,
 credential. A page in the user's browser can reach a loopback port: Host stops one that rebinds its name to 127.0.0.1,
 Origin and Sec-Fetch-Site stop one that calls across origins, and the token stops everything else. A browser's login
-stands in for the token; it is asked for more, because a cookie comes along with calls that nobody meant.
+stands in for the token; it is asked for more, because a cookie comes along with calls that nobody meant. In a door's
+path a key of its own may stand in for the token too, where its account wants that; nobody behind the gate sees it.
+
+A websocket is held to the same, and has neither logins nor addresses that open it: browsers let any page open one.
 """
 
 import asyncio
@@ -12,10 +15,11 @@ import contextlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vidrelay.core.proof import door_proof, file_proof, proves
+from vidrelay.core.proof import door_key, door_proof, file_proof, proves
 from vidrelay.server.dispatch import BY_LOGIN
 from vidrelay.server.errors import FORBIDDEN
 from vidrelay.server.login import Logins, code_of
@@ -25,6 +29,8 @@ FILE_PATH = re.compile(rb"/file/([A-Za-z0-9._:-]{1,200})/([0-9]{1,3})/([0-9a-f]{
 """An address of one result that a door gave out: good without a key, for the proof in it was made with the token."""
 DOOR_PROOF = b"proof="
 """How the query of an address begins that a door gave out for a call without a key; the proof is the rest of it."""
+KEY_PATH = re.compile(rb"/([^/]+)/(?:~|%7[Ee])([^/]*)(/.*|)", re.DOTALL)
+"""A path with a key in it: the door, the key, and the path that is meant."""
 LOGIN_PATH = b"/login"
 PAGE_KEY = b"x-vidrelay-page"
 """The header in which a page sends the key that its login gave it."""
@@ -54,10 +60,12 @@ class Gate:
         port: int,
         tls_port: int | None = None,
         origins: Iterable[str] = (),
+        keyed: Mapping[bytes, str] | None = None,
     ) -> None:
         """
         `token` gives the token of the moment; `tls_port` is the port of https, None: there is none; `origins` are
-        further origins that are let in, exactly as written.
+        further origins that are let in, exactly as written; `keyed` are the doors that a key in the path opens, each
+        with its account.
         """
         self._app = app
         self._token = token
@@ -66,6 +74,7 @@ class Gate:
         self._tls_hosts = frozenset[bytes]() if tls_port is None else _own_hosts(tls_port)
         self._own_origins = frozenset(b"http://" + host for host in self._hosts)
         self._extra_origins = frozenset(origin.encode() for origin in origins)
+        self._keyed = keyed or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """
@@ -73,13 +82,29 @@ class Gate:
         """
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
-        elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "websocket":
+            await self._open(scope, receive, send)
         elif self._admits(scope):
-            await self._app(scope, receive, send)
+            await self._app(_without_key(scope), receive, send)
         else:
             await _let_pass(scope, receive)
             await FORBIDDEN(scope, receive, send)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Let a websocket in, or answer its call as a plain one is refused.
+        """
+        seen = _watched(scope)
+        is_tls = scope["scheme"] == "wss"
+        if (
+            seen is None
+            or seen.get(b"host") not in (self._tls_hosts if is_tls else self._hosts)
+            or not (self._is_at_home_tls(seen) if is_tls else self._is_at_home(seen, from_anywhere=False))
+            or not self._brings_right_key(scope, seen)
+        ):
+            await FORBIDDEN(scope, receive, send)
+        else:
+            await self._app(_without_key(scope), receive, send)
 
     def _admits(self, scope: Scope) -> bool:
         seen = _watched(scope)
@@ -92,6 +117,8 @@ class Gate:
         with_code = self._brings_code(scope)
         if not self._is_at_home(seen, from_anywhere=with_code):
             return False
+        if _key_path(scope) is not None:
+            return self._brings_right_key(scope, seen)
         if scope["method"] == "POST" and scope["raw_path"] == PROOF_PATH:
             return True
         if self._brings_proof(scope):
@@ -108,11 +135,19 @@ class Gate:
         """
         if seen.get(b"host") not in self._tls_hosts:
             return False
-        origin = seen.get(b"origin")
-        at_home = origin in self._extra_origins if origin is not None else seen.get(b"sec-fetch-site") in _OWN_SITES
-        return at_home and (
-            self._brings_proof(scope) or (not _CREDENTIALS.isdisjoint(seen) and self._knows_token(seen))
-        )
+        return self._is_at_home_tls(seen) and (self._brings_proof(scope) or self._brings_right_key(scope, seen))
+
+    def _brings_right_key(self, scope: Scope, seen: Mapping[bytes, bytes]) -> bool:
+        """
+        Whether it brings the token, or a key of the door in its path; a path with a wrong one is opened by nothing.
+        """
+        found = _key_path(scope)
+        if found is None:
+            return not _CREDENTIALS.isdisjoint(seen) and self._knows_token(seen)
+        account = self._keyed.get(found[1])
+        if account is None or not self._token():
+            return False
+        return proves(found[2].decode("latin-1"), door_key(self._token(), account=account))
 
     def _brings_proof(self, scope: Scope) -> bool:
         """
@@ -150,6 +185,10 @@ class Gate:
             return origin in self._extra_origins
         return site in _OWN_SITES or (from_anywhere and site == b"cross-site")
 
+    def _is_at_home_tls(self, seen: Mapping[bytes, bytes]) -> bool:
+        origin = seen.get(b"origin")
+        return origin in self._extra_origins if origin is not None else seen.get(b"sec-fetch-site") in _OWN_SITES
+
     def _is_logged_in(self, scope: Scope, seen: Mapping[bytes, bytes]) -> bool:
         cookies = seen.get(b"cookie")
         if cookies is None or not _is_same_origin(seen):
@@ -175,6 +214,22 @@ class Gate:
 
 def _own_hosts(port: int) -> frozenset[bytes]:
     return frozenset(b"%s:%d" % (name, port) for name in (b"127.0.0.1", b"localhost", b"[::1]"))
+
+
+def _key_path(scope: Scope) -> re.Match[bytes] | None:
+    path: bytes = scope["raw_path"]
+    return KEY_PATH.fullmatch(path) if b"/~" in path or b"/%7" in path else None
+
+
+def _without_key(scope: Scope) -> Scope:
+    """
+    The call as it is meant: nobody behind the gate learns a key that stood in its path, so none comes into a log.
+    """
+    found = _key_path(scope)
+    if found is None:
+        return scope
+    path = b"/" + found[1] + found[3]
+    return {**scope, "raw_path": path, "path": unquote(path.decode("latin-1"))}
 
 
 def _watched(scope: Scope) -> dict[bytes, bytes] | None:

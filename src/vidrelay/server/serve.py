@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from vidrelay.server.answers import CLOSE
 from vidrelay.server.errors import Refusal, problem_answer
+from vidrelay.server.upgrade import MAX_MESSAGE_BYTES, PING_SECONDS, BoundedSocket, is_socket_path
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,12 @@ async def serve(
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
-        ws="none",
+        ws=BoundedSocket,
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        # What unpacks itself might be very much more than it weighs.
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -159,7 +165,8 @@ class _Server(uvicorn.Server):
 
     async def _drained(self) -> None:
         # One that was accepted just before the end may come to be only while others are waited for.
-        while connections := [each for each in self.server_state.connections if isinstance(each, BoundedProtocol)]:
+        kinds = (BoundedProtocol, BoundedSocket)
+        while connections := [each for each in self.server_state.connections if isinstance(each, kinds)]:
             for connection in connections:
                 connection.shutdown()
             for connection in connections:
@@ -183,6 +190,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # It would be written wherever some library has set up a handler, with paths in which a key may stand.
+        self.access_log = False
         self._refusal = Refusal("malformed_http", "This is not HTTP/1.1 as it should be.", headers=CLOSE)
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -257,7 +266,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         self._silent_bytes += len(data)
         super().data_received(data)
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
             return
         if self._silent_bytes > MAX_SILENT_BYTES:
             # The parser keeps half a header, and skips a chunk's extensions and blank lines, without a word.
@@ -351,6 +360,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and self._has_body():
             # The parser takes such a body for the new protocol's first bytes, so it would be lost in silence.
             raise self._unacceptable("malformed_http", "A call with a body cannot ask for another protocol.")
+        if self.parser.should_upgrade() and self._should_upgrade() and not self.idle:
+            # What is still being answered on it would come as if it were a part of the websocket.
+            raise self._unacceptable("malformed_http", "A websocket must have its connection for itself.")
         super().on_headers_complete()
 
     def _has_body(self) -> bool:
@@ -358,6 +370,12 @@ class BoundedProtocol(HttpToolsProtocol):
             name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
             for name, value in self.headers
         )
+
+    def _should_upgrade_to_ws(self) -> bool:
+        """
+        Whether the call may become a websocket. All others that offer it are answered as the plain calls they are.
+        """
+        return is_socket_path(self.url)
 
     def _unsupported_upgrade_warning(self) -> None:
         """

@@ -26,6 +26,7 @@ from vidrelay.core.door import (
     JsonReply,
     Keep,
     Kept,
+    Live,
     NewTask,
     Page,
     Part,
@@ -143,7 +144,7 @@ def usual(wish: Wish) -> Any:
                 model_version=prepared.model,
             )
             return view_of(State.QUEUED, task=task)
-        case Page():
+        case Page() | Live():
             return []
         case Keep():
             return ASSET
