@@ -22,6 +22,7 @@ from vidrelay.cli.pointing import Shell, written
 from vidrelay.cli.variables import Variables, variables
 from vidrelay.client.beacon import Beacon, read_beacon
 from vidrelay.core.errors import RelayUnavailable
+from vidrelay.core.proof import door_key
 from vidrelay.providers.registry import BUILT_IN, key_envs
 from vidrelay.providers.sdks import SDKS, sdk_of
 from vidrelay.testing.clock import FakeClock
@@ -269,6 +270,17 @@ async def test_of_two_that_share_a_variable_the_second_is_told_of(tmp_path: Path
     found = await variables(Answering("openai", "new-api"), tmp_path, {}, only=[])
     assert found.values["OPENAI_BASE_URL"] == "http://127.0.0.1:61000/openai/v1"
     assert 'base_url="http://127.0.0.1:61000/new-api/v1"' in found.notes["new-api"]
+
+
+@pytest.mark.parametrize("name", ["comfyui", "my-comfyui"])
+async def test_an_address_with_the_doors_own_key_is_told(tmp_path: Path, name: str) -> None:
+    """
+    ComfyUI's programs send no key. Whichever name the door has, the key is that of the account behind it.
+    """
+    client = Answering("openai", "comfyui")
+    found = await variables(client, tmp_path, {}, only=[name])
+    key = door_key(client.beacon.token, account="my-comfyui")
+    assert found.notes[name].endswith(f"then it is http://127.0.0.1:61000/{name}/~{key}")
 
 
 async def test_a_relay_that_speaks_no_https_is_told_of(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from vidrelay.core.proof import door_key
 from vidrelay.simulator.engine import Job
 from vidrelay.testing.process import relay_process
 from vidrelay.testing.simulator import running_simulator
@@ -110,6 +111,7 @@ def run_door(tmp_path: Path) -> RunSdk:
       account without one of its own path; `settings` are further lines of the account's TOML.
     - the base address is `http://127.0.0.1:PORT/<provider><path>`; the program finds the relay's token in the
       environment variable `SDK_KEY`.
+    - `keyed`: it finds none there, and the door's own key in the address.
     - `pointed`: the program is run by `vidrelay run` instead, and told neither.
     """
 
@@ -125,6 +127,7 @@ def run_door(tmp_path: Path) -> RunSdk:
         armed: tuple[str, ...] = (),
         settings: str = "",
         key: str = "right",
+        keyed: bool = False,
         pointed: bool = False,
         **options: Any,
     ) -> Ran:
@@ -138,13 +141,15 @@ def run_door(tmp_path: Path) -> RunSdk:
             config = f"[poll]\n{PACE}\n[accounts.main]\n{account}"
             async with relay_process(tmp_path, config, environ={"UPSTREAM_KEY": key}) as relay:
                 host = f"127.0.0.1:{relay.port}"
-                base = f"http://{host}/{provider}{path}"
+                in_path = f"/~{door_key(relay.token, account='main')}" if keyed else ""
+                base = f"http://{host}/{provider}{in_path}{path}"
                 filled = {name: value.format(base=base, host=host) for name, value in (environ or {}).items()}
                 started = [str(python), str(HERE / "programs" / f"{program}.py")]
                 if pointed:
                     command = [*_pointing(tmp_path), *started, *arguments]
                 else:
-                    command, filled = [*started, base, *arguments], {**filled, "SDK_KEY": relay.token}
+                    told = {} if keyed else {"SDK_KEY": relay.token}
+                    command, filled = [*started, base, *arguments], {**filled, **told}
                 said = await _run(command, filled, tmp_path)
                 asking = {"base_url": f"http://{host}", "headers": {"X-Local-Token": relay.token}}
                 async with httpx2.AsyncClient(**asking, trust_env=False) as http:

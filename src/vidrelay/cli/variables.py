@@ -11,6 +11,7 @@ from vidrelay.client.beacon import Beacon
 from vidrelay.client.calls import Client
 from vidrelay.client.trust import VARIABLE, trusting
 from vidrelay.core.errors import ConfigError, InvalidRequest, RelayUnavailable, UnknownAccount
+from vidrelay.core.proof import door_key
 from vidrelay.providers.sdks import Sdk, sdk_of
 
 _LOOPBACK = "127.0.0.1"
@@ -55,7 +56,7 @@ async def variables(client: Client, state_dir: Path, environ: Mapping[str, str],
         )
     found = Variables()
     for place, provider, sdk in doors:
-        _point(found, place, provider, sdk, beacon)
+        _point(found, place, provider, sdk, beacon, account=_account_of(place, accounts))
     if any(sdk.needs_tls for _, _, sdk in doors):
         found.values[VARIABLE] = str(trusting(state_dir, environ))
     beside = _without_proxy(environ)
@@ -88,7 +89,19 @@ def _named(name: str, accounts: Sequence[Mapping[str, Any]]) -> _Door:
     return name, provider, sdk
 
 
-def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon) -> None:
+def _account_of(place: str, accounts: Sequence[Mapping[str, Any]]) -> str:
+    """
+    The account behind the door of that name: the one that is called so, or else the provider's first.
+    """
+    names = [str(account.get("name")) for account in accounts]
+    return (
+        place
+        if place in names
+        else next(name for name, account in zip(names, accounts, strict=True) if account.get("provider") == place)
+    )
+
+
+def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon, *, account: str) -> None:
     """
     Add one provider's.
     """
@@ -110,7 +123,11 @@ def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon
     found.values |= dict.fromkeys(sdk.keys, beacon.token)
     found.unset += sdk.unset
     if note:
-        found.notes[provider if place == provider else place] = note.format(base=base, key=beacon.token)
+        found.notes[provider if place == provider else place] = note.format(
+            base=base,
+            key=beacon.token,
+            keyed=f"{origin}/{place}/~{door_key(beacon.token, account=account)}{sdk.path}",
+        )
 
 
 def _without_proxy(environ: Mapping[str, str]) -> str:

@@ -18,7 +18,8 @@ class Sdk:
     `bases` are the variables that take a base address, `path` what stands in it behind the door's own address. `hosts`
     are those of an SDK that puts `https://` before what they hold, each with what stands behind the door's place in it.
     `keys` take the key; `unset` are other variables with a key, which must not be there. `code` is what must be said in
-    the program, where variables do not suffice: `{base}` stands for the base address, `{key}` for the key.
+    the program, where variables do not suffice: `{base}` stands for the base address, `{key}` for the key, and
+    `{keyed}` for the base address with the door's own key in it, which an account may have.
     """
 
     bases: tuple[str, ...] = ()
@@ -69,6 +70,10 @@ SDKS: Mapping[str, Sdk] = {
         keys=("ZHIPUAI_API_KEY", "ZAI_API_KEY"),
     ),
     "new-api": Sdk(bases=("OPENAI_BASE_URL",), path="/v1", keys=("OPENAI_API_KEY",)),
+    "comfyui": Sdk(
+        code='its server is {base}, with "Authorization: Bearer {key}"; for a program that can send no key, say '
+        "door_key = true in the account: then it is {keyed}"
+    ),
 }
 
 
