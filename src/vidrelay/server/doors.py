@@ -13,14 +13,11 @@ import math
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, assert_never
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, assert_never
+from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.adapter import asset_parameter
@@ -30,7 +27,6 @@ from vidrelay.core.door import (
     DoorRoute,
     FileReply,
     Forget,
-    FormBody,
     Inlined,
     InlineFile,
     JsonReply,
@@ -54,11 +50,12 @@ from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, JSON_HEADERS, Answer, RawHeaders, encode
-from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
+from vidrelay.server.bodies import stream_body
 from vidrelay.server.dispatch import Call
+from vidrelay.server.door_body import DoorBody, read_into
+from vidrelay.server.door_routes import RoutedDoor, routed
 from vidrelay.server.errors import ClientGone, Refusal, problem_answer, problem_of
 from vidrelay.server.files import ENDINGS, FileCalls
-from vidrelay.server.lifting import Lifted, lift
 from vidrelay.server.media import from_file, from_text, pieces
 from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
@@ -67,11 +64,8 @@ from vidrelay.server.sockets import Sockets
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 96 * 1024 * 1024
-"""64 MiB of media, grown by a third in base64, and room for the rest."""
 MAX_WAIT_SECONDS = 60.0
 MAX_PAGE = 500
-MAX_FORM_PARTS = 200
 MAX_NAMES = 10_000
 """So many names of uploaded pictures are held; then the oldest is forgotten."""
 MAX_PASSED_BYTES = 16 * 1024 * 1024
@@ -80,75 +74,9 @@ PASSED_IN = frozenset({"accept", "content-type", "prefer"})
 PASSED_OUT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id"})
 """Of a call's and an answer's headers, those that are passed on; no key, no cookie, nothing of this machine."""
 
-_JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
-_FORM_TYPE = re.compile(r"multipart/form-data\s*;.*", re.IGNORECASE | re.DOTALL)
 _PRODUCT = re.compile(r"[\x21-\x7e]+")
 _PLAIN = str | int | float | None
 _OURS = frozenset({"$asset", "$copy"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """
-    A door's route, with the pattern of its path.
-    """
-
-    route: DoorRoute
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Hall:
-    """
-    A door, the account behind it, and its routes.
-    """
-
-    way: DoorWay
-    routes: tuple[_Route, ...]
-
-    def find(self, method: str, path: str) -> tuple[DoorRoute | Refusal, dict[str, str]]:
-        """
-        The route that answers, and what stands in its path; or why there is none.
-        """
-        there = False
-        for one in self.routes:
-            found = one.pattern.match(path)
-            if found is None:
-                continue
-            if one.route.method == method or (one.route.method == "GET" and method == "HEAD"):
-                params = found.groupdict()
-                return one.route, {name: unquote(params[name]) for name in params} if "%" in path else params
-            there = True
-        if there:
-            return Refusal("method_not_allowed", f"This path does not take {method[:20]}."), {}
-        return Refusal("not_found", "vidrelay answers nothing at this path of the provider's."), {}
-
-
-class _Body:
-    """
-    What a call brought beside its JSON: long texts and files, on the disk until the call is answered.
-    """
-
-    def __init__(self) -> None:
-        self.value: Any = None
-        self.lifted: Lifted | None = None
-        self.files: list[BinaryIO] = []
-        self.chunks: AsyncIterator[bytes] | None = None
-
-    def find(self, text: str) -> BinaryIO | None:
-        """
-        The file that holds what stood where this text stands now; None where the text is what was sent.
-        """
-        return None if self.lifted is None else self.lifted.find(text)
-
-    def close(self) -> None:
-        """
-        Delete it.
-        """
-        if self.lifted is not None:
-            self.lifted.close()
-        for file in self.files:
-            file.close()
 
 
 class DoorCalls:
@@ -171,13 +99,13 @@ class DoorCalls:
         self._names: dict[tuple[str, str], str] = {}
         self._sockets = Sockets(relay, clock=clock, stopping=stopping, view=self._view)
         self._retold = Retold(relay)
-        self._halls = {name.encode(): _hall(way) for name, way in relay.doors().items()}
+        self._doors = {name.encode(): routed(way) for name, way in relay.doors().items()}
 
     def names(self) -> frozenset[bytes]:
         """
         The first segments of the addresses that lead here.
         """
-        return frozenset(self._halls)
+        return frozenset(self._doors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """
@@ -190,33 +118,33 @@ class DoorCalls:
         if told is not None:
             await told(scope, receive, send)
             return
-        door, _, rest = scope["raw_path"][1:].partition(b"/")
-        hall, path, headers = self._halls[door], f"/{rest.decode('latin-1')}", _headers(scope)
-        route, params = hall.find(scope["method"], path)
+        name, _, rest = scope["raw_path"][1:].partition(b"/")
+        door, path, headers = self._doors[name], f"/{rest.decode('latin-1')}", _headers(scope)
+        route, params = door.find(scope["method"], path)
         call = Call(scope, receive, params)
         asked = call.query_values()
         seen = DoorCall(
             method=scope["method"],
             path=path,
-            base=f"{scope['scheme']}://{headers['host']}/{door.decode('latin-1')}",
+            base=f"{scope['scheme']}://{headers['host']}/{name.decode('latin-1')}",
             params=params,
             query={key: values[0] for key, values in asked.items()},
             queries={key: tuple(values) for key, values in asked.items()},
             headers=headers,
             fresh=f"{int(self._clock.now().timestamp() * 1000):012x}{secrets.token_hex(10)}",
         )
-        body = _Body()
+        body = DoorBody()
         try:
-            answer = await self._answer(hall, route, call, seen, body)
+            answer = await self._answer(door, route, call, seen, body)
         except ClientGone:
             return
         except VidrelayError as error:
             if error.code == "internal_error":
                 logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
-            answer = _refused(hall, seen, error)
+            answer = _refused(door, seen, error)
         except Exception:
             logger.exception("door.failed method=%s path=%s", scope["method"], scope["path"])
-            answer = _refused(hall, seen, VidrelayError("Something went wrong inside the relay; its log says what."))
+            answer = _refused(door, seen, VidrelayError("Something went wrong inside the relay; its log says what."))
         finally:
             body.close()
         await answer(scope, receive, send)
@@ -226,7 +154,7 @@ class DoorCalls:
         Let one client in that listens, where the door has a websocket.
         """
         name, _, path = scope["raw_path"][1:].decode("latin-1").partition("/")
-        way = self._halls[name.encode("latin-1")].way
+        way = self._doors[name.encode("latin-1")].way
         call, headers = Call(scope, receive, {}), _headers(scope)
         if not isinstance(way.door, SocketDoor) or f"/{path}" not in way.door.socket_paths:
             await problem_answer(Refusal("not_found", "There is no websocket here."))(scope, receive, send)
@@ -242,13 +170,13 @@ class DoorCalls:
         await self._sockets.listen(scope, receive, send, account=way.account, hearing=way.door.hearing(seen), seen=seen)
 
     async def _answer(
-        self, hall: _Hall, route: DoorRoute | Refusal, call: Call, seen: DoorCall, body: _Body
+        self, door: RoutedDoor, route: DoorRoute | Refusal, call: Call, seen: DoorCall, body: DoorBody
     ) -> ASGIApp:
         if isinstance(route, Refusal):
-            if route.code == "not_found" and hall.way.pass_through:
-                return await self._passed_on(hall.way, call, seen)
+            if route.code == "not_found" and door.way.pass_through:
+                return await self._passed_on(door.way, call, seen)
             raise route
-        await _read(call, seen, body)
+        await read_into(body, call, seen)
         handling = route.handler(seen if body.value is None else replace(seen, body=body.value))
         sent, thrown, wishes = None, None, list[Wish]()
         while True:
@@ -263,7 +191,7 @@ class DoorCalls:
             wishes.append(wish)
             sent = thrown = None
             try:
-                sent = await self._grant(wish, hall.way, call, seen, body)
+                sent = await self._grant(wish, door.way, call, seen, body)
             except VidrelayError as error:
                 # A door may know a better answer than an error.
                 thrown = error
@@ -286,7 +214,7 @@ class DoorCalls:
             return Answer(await reply.read(), status=reply.status, headers=(*DATA_HEADERS, *told))
 
     async def _grant(
-        self, wish: Wish, way: DoorWay, call: Call, seen: DoorCall, body: _Body
+        self, wish: Wish, way: DoorWay, call: Call, seen: DoorCall, body: DoorBody
     ) -> View | list[View] | Asset:
         match wish:
             case Submit():
@@ -313,7 +241,7 @@ class DoorCalls:
             case _:
                 assert_never(wish)
 
-    async def _submit(self, new: NewTask, way: DoorWay, call: Call, seen: DoorCall, body: _Body) -> View:
+    async def _submit(self, new: NewTask, way: DoorWay, call: Call, seen: DoorCall, body: DoorBody) -> View:
         pictures: dict[str, Asset] = {}
         parameters = await self._with_assets(new.prepared.parameters, way, body, pictures)
         request = Request(
@@ -361,7 +289,7 @@ class DoorCalls:
             raise UnknownTask
         return task
 
-    async def _keep(self, picture: Picture | None, way: DoorWay, body: _Body) -> Asset:
+    async def _keep(self, picture: Picture | None, way: DoorWay, body: DoorBody) -> Asset:
         match picture:
             case None if body.chunks is not None:
                 return await self._relay.add_asset(body.chunks)
@@ -384,7 +312,7 @@ class DoorCalls:
         if len(self._names) > MAX_NAMES:
             del self._names[next(iter(self._names))]
 
-    async def _with_assets(self, value: Any, way: DoorWay, body: _Body, pictures: dict[str, Asset]) -> Any:
+    async def _with_assets(self, value: Any, way: DoorWay, body: DoorBody, pictures: dict[str, Asset]) -> Any:
         """
         The parameters with each picture as the store keeps it; `pictures` gains them by id.
         """
@@ -468,10 +396,6 @@ class DoorCalls:
             raise Refusal("shutting_down", "The relay is stopping; ask again in a moment.")
 
 
-def _hall(way: DoorWay) -> _Hall:
-    return _Hall(way, tuple(_Route(route, compile_path(route.path)[0]) for route in way.door.routes))
-
-
 def _only_looked(wishes: list[Wish], shown: View, seen: DoorCall) -> bool:
     """
     Whether all that a door wanted was to see one task as it stands at once, by its own id: one that a client chose may
@@ -488,51 +412,6 @@ def _headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
-async def _read(call: Call, seen: DoorCall, body: _Body) -> None:
-    """
-    Take in the body: JSON without its long texts, a form with its files on the disk, anything else when it is wanted.
-    """
-    declared = call.content_length
-    if seen.method in ("GET", "HEAD") or (declared in (None, 0) and "transfer-encoding" not in seen.headers):
-        return
-    if "content-encoding" in seen.headers:
-        raise Refusal("unsupported_media_type", "A body must come without Content-Encoding.")
-    kind = seen.headers.get("content-type", "application/json").strip()
-    chunks = stream_body(call.receive, declared=declared, limit=MAX_BODY_BYTES)
-    if _FORM_TYPE.fullmatch(kind):
-        body.value = await _form(Headers(scope=call.scope), chunks, body)
-    elif _JSON_TYPE.fullmatch(kind):
-        body.lifted = Lifted(secrets.token_hex(16))
-        body.value = parse_json(await lift(chunks, body.lifted, limit=MAX_JSON_BYTES))
-    else:
-        body.chunks = stream_body(call.receive, declared=declared, limit=MAX_ASSET_BYTES)
-
-
-async def _form(headers: Headers, chunks: AsyncIterator[bytes], body: _Body) -> FormBody:
-    # Its type asks for a generator, though any iterator does.
-    parser = MultiPartParser(headers, chunks, max_files=MAX_FORM_PARTS, max_fields=MAX_FORM_PARTS)  # type: ignore[arg-type]
-    try:
-        form = await parser.parse()
-    except MultiPartException as error:
-        raise Refusal("invalid_form", f"The form cannot be read: {error.message}") from error
-    fields, files = [], []
-    for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            files.append(
-                Part(
-                    number=len(body.files),
-                    name=name,
-                    filename=value.filename or "",
-                    media_type=value.content_type or "application/octet-stream",
-                    size_bytes=value.size or 0,
-                )
-            )
-            body.files.append(value.file)
-        else:
-            fields.append((name, value))
-    return FormBody(fields=tuple(fields), files=tuple(files))
-
-
 def _forced(call: Call) -> bool:
     return (call.header(FORCE) or "").strip().lower() in ("1", "true")
 
@@ -545,9 +424,9 @@ def _product(call: Call) -> str | None:
     return found[0][:MAX_APP_CHARACTERS] if found else None
 
 
-def _refused(hall: _Hall, seen: DoorCall, error: VidrelayError) -> Answer:
+def _refused(door: RoutedDoor, seen: DoorCall, error: VidrelayError) -> Answer:
     problem = problem_of(error)
-    reply = hall.way.door.write_error(problem, seen)
+    reply = door.way.door.write_error(problem, seen)
     headers = dict(reply.headers)
     if not problem.retryable:
         headers.setdefault("x-should-retry", "false")
