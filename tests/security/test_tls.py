@@ -184,6 +184,27 @@ def test_every_way_that_sdks_send_a_key_is_let_in(life: Life, trust: ssl.SSLCont
         assert ask(life, trust, X_Local_Token="", Authorization=given)[0] == 200
 
 
+@pytest.mark.parametrize(("token", "status"), [(True, b"404"), (False, b"403")])
+def test_a_websocket_is_judged_there_like_a_call(life: Life, trust: ssl.SSLContext, token: bool, status: bytes) -> None:
+    """
+    The door that is there has none, and a stranger is not told that.
+    """
+    port = tls_port(life)
+    lines = [
+        "GET /fal/ws HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        *([f"X-Local-Token: {life.token}"] if token else []),
+        *("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"),
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+        trust.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
+        wrapped.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+        assert wrapped.recv(65536).split()[1] == status
+
+
 def test_who_shakes_no_hands_is_cut_and_keeps_nobody_out(life: Life, trust: ssl.SSLContext) -> None:
     """
     Many connections that never begin TLS hold up no call, and are closed after five seconds.
