@@ -49,7 +49,8 @@ def test_the_reference_lists_every_code_with_its_status():
 
 def test_the_reference_lists_every_code_that_ends_a_task():
     """
-    Each code of a Problem that scheduler or providers make is in the reference.
+    Each code of a Problem that scheduler or adapters make is in the reference. What a door makes is an answer in the
+    provider's own codes, and ends no task.
     """
     section = REFERENCE.split("## Codes of a task's `error`")[1]
     told = set(re.findall(r"^\| `([a-z_]+)` \|", section, re.MULTILINE))
@@ -58,6 +59,7 @@ def test_the_reference_lists_every_code_that_ends_a_task():
         keyword.value.value
         for room in ("scheduler", "providers")
         for path in (source / room).rglob("*.py")
+        if path.name != "door.py"
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Problem"
         for keyword in call.keywords
