@@ -101,3 +101,29 @@ def test_a_path_that_might_lead_astray_is_not_passed_on(world, path):
         request.extensions["target"] = f"/openai{path}".encode()
         answer = sock.send(request)
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/v1/videos/", "/v1/%76ideos", "/v1/VIDEOS", "/v1/videos;x=1", "/videos", "/videos/"])
+def test_a_create_that_is_spelt_otherwise_is_not_passed_on(world, path):
+    """The provider might make a clip of it, which no task would know of: none is made, however the call is written."""
+    simulator = world.simulate()
+    world.configure(simulator, account="pass_through = true")
+    world.start()
+    with httpx2.Client(
+        base_url=f"http://127.0.0.1:{world.relay.port}", headers=world.http.headers, trust_env=False
+    ) as client:
+        request = client.build_request("POST", "/", json={"prompt": "a boat", "model": "m"})
+        request.extensions["target"] = f"/openai{path}".encode()
+        answer = client.send(request)
+    assert answer.status_code in (404, 422)
+    assert simulator.ledger()["creates"]["received"] == 0
+
+
+def test_another_call_is_passed_on_beside_the_doors_own(world):
+    """What the provider has beside clips is not in the way of that."""
+    simulator = world.simulate()
+    world.configure(simulator, account="pass_through = true")
+    world.start()
+    answer = through(world, "POST", "/v1/images/generations", json={"prompt": "a boat"})
+    # The pretend provider has none, and says so in its own words.
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Not Found")

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.parse import unquote, urlsplit
 
 from vidrelay.core.errors import InvalidRequest, TransportError
 from vidrelay.core.network import Reply
@@ -16,6 +17,10 @@ from vidrelay.scheduler.converse import CREATE_SECONDS
 _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,2000}")
 _ASTRAY = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)|%2f|%5c|//", re.IGNORECASE)
 """What another server might read as the way to another place."""
+_PLACE = re.compile(r"(\{[^}]+\})")
+_EXTRA = re.compile(r";[^/]*|/+$")
+"""What servers leave out of account in a path: a segment's parameters, and a slash at its end."""
+_LOOKS = frozenset({"GET", "HEAD"})
 
 
 @asynccontextmanager
@@ -26,7 +31,7 @@ async def pass_on(
     Send the call, once; the reply is read while the context lasts.
 
     Raises:
-        InvalidRequest: Its path cannot be passed on.
+        InvalidRequest: Its path cannot be passed on, or the call is one that the door answers.
         TransportError: It failed, or nothing was sent since the account rests.
     """
     if not _PATH.fullmatch(path) or _ASTRAY.search(path):
@@ -39,5 +44,36 @@ async def pass_on(
         return account.held(creates=False, monotonic=clock.monotonic()) <= 0
 
     request = account.plan.adapter.pass_on(method, path, query, headers, body)
+    if method not in _LOOKS and (own := _own_path(account, request.url)) is not None:
+        raise InvalidRequest(f"The provider may take this for {own}, which is never passed on: ask for that path.")
     async with account.plan.transport.send(replace(request, may_go=may_go), timeout=CREATE_SECONDS) as reply:
         yield reply
+
+
+def _own_path(account: Account, url: str) -> str | None:
+    """
+    The path of the door's own call that the provider may read in that address, though it is spelt in another way or
+    lacks what the base address begins with: passed on, it would be paid for outside of the tasks.
+    """
+    door, adapter = account.plan.door, account.plan.adapter
+    asked = _EXTRA.sub("", unquote(urlsplit(url).path))
+    for route in () if door is None else door.routes:
+        if route.method in _LOOKS:
+            continue
+        # The base address names the version where the door takes any.
+        for path in {route.path, route.path.removeprefix("/{version}")}:
+            own = adapter.pass_on(route.method, path, "", {}, b"").url
+            if _pattern(urlsplit(own).path).fullmatch(asked):
+                return route.path
+    return None
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """
+    What a route's path stands for; servers differ in whether small and capital letters are one.
+    """
+    parts = (
+        re.escape(part) if not part.startswith("{") else ".+" if part.endswith(":path}") else "[^/]+"
+        for part in _PLACE.split(path)
+    )
+    return re.compile("".join(parts), re.IGNORECASE)
