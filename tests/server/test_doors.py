@@ -49,6 +49,14 @@ async def test_a_picture_in_line_is_kept_by_its_bytes(door, data):
     assert prepared.parameters["input_reference"] == asset_parameter(asset)
 
 
+@pytest.mark.parametrize("start", ["DATA:image/png;base64,", "data:Image/PNG;BASE64,", ""])
+async def test_a_pictures_address_is_known_in_capitals_too(door, start):
+    """A scheme has no case, and neither has the word for how it is written."""
+    uri = start + base64.b64encode(SMALL).decode()
+    answer = await door.client.post("/openai/v1/videos", json={"prompt": "a", "input_reference": {"image_url": uri}})
+    assert (answer.status_code, door.relay.assets) == (200, [SMALL])
+
+
 @pytest.mark.parametrize("escape", ["\\/", "\\n"])
 async def test_a_long_picture_may_be_written_with_escapes(door, escape):
     """Some JSON writers escape every slash, and some base64 writers break their lines."""
@@ -82,6 +90,7 @@ async def test_the_same_picture_in_a_form_and_in_line_is_one(door):
         (b"[]", 422),
         (b'{"prompt": "a", "x": {"$asset": "sha256:00"}}', 422),
         (json.dumps({"prompt": "a", "note": "x" * (LONG + 1)}).encode(), 413),
+        (json.dumps({"prompt": "a", "x": [{"n" * (LONG + 1): 1}]}).encode(), 413),
         (json.dumps({"prompt": "a", "input_reference": {"image_url": "data:image/png;base64,%%%"}}).encode(), 415),
         (b'{"prompt": "a", "x": "' + b"y" * (LONG + 9), 400),
     ],

@@ -327,6 +327,8 @@ class DoorCalls:
             case Mapping():
                 if not _OURS.isdisjoint(value):
                     raise InvalidRequest("A name that begins with $asset or $copy is vidrelay's own.", field="$asset")
+                if any(body.find(name) is not None for name in value):
+                    raise Refusal("too_large", "A name in the body is over 64 KiB.")
                 return {name: await self._with_assets(inner, way, body, pictures) for name, inner in value.items()}
             case list() | tuple():
                 return [await self._with_assets(inner, way, body, pictures) for inner in value]

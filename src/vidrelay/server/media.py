@@ -13,7 +13,7 @@ from vidrelay.core.errors import UnsupportedMedia
 
 READ_BYTES = 256 * 1024
 
-_PREFIX = re.compile(rb"data:[^,]{0,200};base64,")
+_PREFIX = re.compile(rb"data:[^,]{0,200};base64,", re.IGNORECASE)
 _SPACE = re.compile(rb"[ \t\r\n]+")
 _ESCAPE = re.compile(rb"\\[/nrt]")
 
