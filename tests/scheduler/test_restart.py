@@ -4,8 +4,9 @@ Killed in each state and started again: every task ends right, with no second cr
 
 import pytest
 
-from vidrelay.core.adapter import Dedupe
-from vidrelay.core.task import State
+from vidrelay.core.adapter import Dedupe, Prepared
+from vidrelay.core.ports import How
+from vidrelay.core.task import Request, State
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.records import make_task
 from vidrelay.testing.stored import bring
@@ -154,3 +155,24 @@ async def test_a_drain_waits_for_the_create_call(bench):
         await bench.drain(grace=30, passing=5)
     async with bench.running():
         assert (await bench.relay.get(task.id)).remote_id == "job-1"
+
+
+@pytest.mark.parametrize(("lived", "how"), [(0.0, How.JOINED), (10.0, How.CREATED)])
+async def test_a_forced_create_of_a_door_whose_answer_a_kill_cut_off_is_made_once(bench, lived, how):
+    """Its SDK sends it again and does not say so; a relay that lived on after it has answered it."""
+
+    async def forced():
+        request = Request(prompt="a boat", force_refresh=True)
+        prepared = Prepared(model=None, parameters={"prompt": "a boat"})
+        return await bench.relay.submit_prepared(request, prepared, {}, app="sdk")
+
+    async with bench.running(kill=True):
+        first = await forced()
+        await bench.clock.advance(lived)
+        if lived:
+            await bench.submit("another")
+    await bench.clock.advance(1)
+    async with bench.running():
+        again = await forced()
+    assert again.how is how
+    assert (again.task.id == first.task.id) is (how is How.JOINED)

@@ -306,6 +306,39 @@ async def test_forced_resend_is_not_answered_from_an_older_result(store):
     assert (await store.add(make_task(fingerprint="fp", forced=True), resend)).how is How.CREATED
 
 
+async def test_forced_submit_joins_the_forced_task_whose_answer_was_cut_off(store):
+    """
+    A forced task made in the last moments of an earlier life is the first try of the next forced submit, and of that
+    one alone: its SDK may be sending it again without saying so.
+    """
+    (first,) = await add(store, make_task(fingerprint="fp", forced=True))
+    again = rule(cut_off=(START, START + MINUTE))
+    joined = await store.add(make_task(fingerprint="fp", forced=True, created_at=START + MINUTE), again)
+    assert (joined.how, joined.task.id) == (How.JOINED, first.id)
+    another = await store.add(make_task(fingerprint="fp", forced=True, created_at=START + MINUTE), again)
+    assert another.how is How.CREATED
+
+
+@pytest.mark.parametrize(
+    ("earlier", "cut_off"),
+    [
+        ({"forced": True}, (START + MINUTE, START + 2 * MINUTE)),
+        ({"forced": True}, (START - MINUTE, START)),
+        ({"forced": False}, (START, START + MINUTE)),
+        ({"forced": True, "app": "another"}, (START, START + MINUTE)),
+        ({"forced": True, "fingerprint": "other"}, (START, START + MINUTE)),
+    ],
+    ids=["answered", "of this life", "not forced", "another app", "another wish"],
+)
+async def test_forced_submit_joins_no_other_task(store, earlier, cut_off):
+    """
+    Whoever asks for another version gets one, unless it can be the very same submit.
+    """
+    await add(store, make_task(**{"fingerprint": "fp", **earlier}))
+    answer = await store.add(make_task(fingerprint="fp", forced=True), rule(cut_off=cut_off))
+    assert answer.how is How.CREATED
+
+
 # Submits: names that clients give -------------------------------------------------------------------------------------
 
 

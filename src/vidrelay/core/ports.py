@@ -48,7 +48,9 @@ class TwinRule:
     `twins_since`: tasks accepted at or after it are twins, ended `done` included; `join_live`: unended ones are,
     however old. `cached_since`: results finished before it are too old. `client_key`: the app's Idempotency-Key;
     `request_id`: its `X-Client-Request-Id`; `resend`: it says itself that this is a resend, so the task of its first
-    try is joined even when forced.
+    try is joined even when forced. `cut_off`: the last moments of an earlier life of the relay, which ended before some
+    of its answers had left; a forced submit joins the same app's forced task of then, once, since it may be a resend
+    that does not say so.
     """
 
     twins_since: datetime
@@ -57,6 +59,7 @@ class TwinRule:
     client_key: str | None = None
     request_id: str | None = None
     resend: bool = False
+    cut_off: tuple[datetime, datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ fingerprint, and the store's one atomic step.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from vidrelay.core.adapter import PictureRule, Prepared
 from vidrelay.core.errors import InvalidRequest, UnknownAccount
@@ -18,6 +18,8 @@ from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.figures import saved_counter
 
 ANY_PICTURE = PictureRule()
+UNHEARD = timedelta(seconds=2)
+"""A submit that was stored so long before the relay is known to have lived has been answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,13 @@ class Admitter:
         self._new_id = new_id
         self._policy = policy
         self._accounts = accounts
+        self._cut_off: tuple[datetime, datetime] | None = None
+
+    def begin(self, last_sign: datetime | None) -> None:
+        """
+        A life of the relay begins; `last_sign` is when an earlier one last saved something.
+        """
+        self._cut_off = None if last_sign is None else (last_sign - UNHEARD, self._clock.now())
 
     async def admit(self, request: Request, sender: Sender) -> Admission:
         """
@@ -80,7 +89,9 @@ class Admitter:
             RequestError: It cannot be done as asked; nothing was made.
         """
         account = self.choose(request)
-        return await self._answered(self._new_task(request, sender, account, prepared, pictures), sender)
+        task = self._new_task(request, sender, account, prepared, pictures)
+        # Not every SDK says that it resends.
+        return await self._answered(task, sender, cut_off=self._cut_off)
 
     async def fitted(self, asset: Asset, account: str) -> Asset:
         """
@@ -92,9 +103,12 @@ class Admitter:
         rule = self._accounts[account].plan.adapter.traits.pictures
         return asset if rule is None else await self._assets.fitted(asset, rule)
 
-    async def _answered(self, task: Task, sender: Sender) -> Admission:
+    async def _answered(
+        self, task: Task, sender: Sender, *, cut_off: tuple[datetime, datetime] | None = None
+    ) -> Admission:
         while True:
-            admission = await self._store.add(task, self._rule(sender, task.created_at))
+            rule = replace(self._rule(sender, task.created_at), cut_off=cut_off)
+            admission = await self._store.add(task, rule)
             earlier = admission.task
             if admission.how not in (How.CACHED, How.JOINED) or earlier.state is not State.DONE:
                 break

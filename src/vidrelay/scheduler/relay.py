@@ -146,17 +146,19 @@ class Relay:
                 self._accounts[name].restore(pause, now=now, monotonic=monotonic)
         await self._tools.limits.load()
         await self._tools.quotas.load()
-        models = set()
+        models, last_sign = set(), None
         for task in await self._store.outlived():
             self._load(task)
         for task in await self._store.live():
             self._load(task)
             models.add((task.account, task.model_version))
+            last_sign = max(task.updated_at, last_sign or task.updated_at)
             track = self._roster.track(task.id)
             if track is not None:
                 at_start(task, track, monotonic=monotonic, chance=self._chance())
             if task.account not in self._accounts:
                 logger.warning("task.orphaned task=%s account=%s", task.id, task.account)
+        self._admitter.begin(last_sign)
         for account, model in models:
             await self._history.load(account, model)
 

@@ -55,6 +55,10 @@ def _answer(transaction: Transaction, task: Task, rule: TwinRule) -> Admission:
         )
         if twin is not None:
             return _join(transaction, rows.task_of(twin))
+    if task.request.force_refresh and rule.cut_off is not None:
+        unheard = _unheard_of(transaction, task, rule.cut_off, rule.twins_since)
+        if unheard is not None:
+            return _join(transaction, unheard)
     return Admission(task=_insert(transaction, task), how=How.CREATED)
 
 
@@ -84,6 +88,22 @@ def _first_try(transaction: Transaction, task: Task, request_id: str | None) -> 
         return None
     found = transaction.row("joinable", id=known[0])
     return None if found is None else rows.task_of(found)
+
+
+def _unheard_of(
+    transaction: Transaction, task: Task, cut_off: tuple[datetime, datetime], since: datetime
+) -> Task | None:
+    """
+    The forced task of the same app that was made as the relay's earlier life ended, if nobody has joined it since.
+    """
+    begin, end = cut_off
+    found = transaction.row(
+        "twin", fingerprint=task.fingerprint, since=rows.to_number(max(begin, since)), join_live=False
+    )
+    first = None if found is None else rows.task_of(found)
+    if first is None or first.created_at >= end or first.joins or first.app != task.app:
+        return None
+    return first if first.request.force_refresh else None
 
 
 def _cached(transaction: Transaction, task: Task, rule: TwinRule) -> Task | None:
