@@ -98,7 +98,7 @@ def parse_json(data: bytes) -> Any:
     except (ValueError, RecursionError) as exc:
         raise Refusal("invalid_json", f"The body is not JSON as it should be: {_reason(exc)}.") from exc
     if _RISKY_ESCAPE.search(text):
-        _check_text(value)
+        check_text(value)
     return value
 
 
@@ -152,9 +152,12 @@ def _bounded(digits: str) -> int:
     return int(digits)
 
 
-def _check_text(value: Any) -> None:
+def check_text(value: Any) -> None:
     """
-    Refuse text that was written with escapes and cannot be stored. The depth is bounded before.
+    Refuse text that cannot be stored: in JSON, it was written with escapes. The depth is bounded before.
+
+    Raises:
+        Refusal: It has a NUL or half a surrogate pair in it.
     """
     match value:
         case str():
@@ -162,8 +165,8 @@ def _check_text(value: Any) -> None:
                 raise Refusal("invalid_json", "The body has a NUL or half a surrogate pair in it.")
         case list():
             for item in value:
-                _check_text(item)
+                check_text(item)
         case dict():
             for name, item in value.items():
-                _check_text(name)
-                _check_text(item)
+                check_text(name)
+                check_text(item)

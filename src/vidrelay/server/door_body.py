@@ -7,14 +7,16 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any, BinaryIO
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from vidrelay.core.door import DoorCall, FormBody, Part
-from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, parse_json, stream_body
+from vidrelay.core.errors import DiskFull
+from vidrelay.server.bodies import MAX_ASSET_BYTES, MAX_JSON_BYTES, check_text, parse_json, stream_body
 from vidrelay.server.dispatch import Call
 from vidrelay.server.errors import Refusal
-from vidrelay.server.lifting import Lifted, lift
+from vidrelay.server.lifting import LONG, Lifted, LongText, lift
 
 MAX_BODY_BYTES = 96 * 1024 * 1024
 """64 MiB of media, grown by a third in base64, and room for the rest."""
@@ -35,11 +37,21 @@ class DoorBody:
         self.files: list[BinaryIO] = []
         self.chunks: AsyncIterator[bytes] | None = None
 
-    def find(self, text: str) -> BinaryIO | None:
+    def find(self, text: str) -> LongText | None:
         """
-        The file that holds what stood where this text stands now; None where the text is what was sent.
+        What stood where this text stands now; None where the text is what was sent.
         """
         return None if self.lifted is None else self.lifted.find(text)
+
+    def check_length(self, text: str) -> None:
+        """
+        Refuse a text that was lifted out of the body, or would have been if it had come in one of JSON.
+
+        Raises:
+            Refusal: It is one.
+        """
+        if len(text) > LONG or self.find(text) is not None:
+            raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
 
     def close(self) -> None:
         """
@@ -57,8 +69,16 @@ async def read_into(body: DoorBody, call: Call, seen: DoorCall) -> None:
 
     Raises:
         Refusal: It is too large, compressed, or no JSON or form although it says so.
+        DiskFull: It cannot be kept while it is read.
         ClientGone: The client left before its end.
     """
+    try:
+        await _take_in(body, call, seen)
+    except OSError as error:
+        raise DiskFull(f"The body cannot be kept while it is read: {error.strerror}.") from error
+
+
+async def _take_in(body: DoorBody, call: Call, seen: DoorCall) -> None:
     declared = call.content_length
     if seen.method in ("GET", "HEAD") or (declared in (None, 0) and "transfer-encoding" not in seen.headers):
         return
@@ -76,6 +96,10 @@ async def read_into(body: DoorBody, call: Call, seen: DoorCall) -> None:
 
 
 async def _form(headers: Headers, chunks: AsyncIterator[bytes], body: DoorBody) -> FormBody:
+    # The parser would decode with any codec of Python's, of which some take for ever and some make no text at all.
+    charset = parse_options_header(headers["content-type"])[1].get(b"charset", b"utf-8")
+    if charset.lower() not in (b"utf-8", b"utf8", b"us-ascii"):
+        raise Refusal("unsupported_media_type", "A form must be in UTF-8.")
     # Its type asks for a generator, though any iterator does.
     parser = MultiPartParser(headers, chunks, max_files=MAX_FORM_PARTS, max_fields=MAX_FORM_PARTS)  # type: ignore[arg-type]
     try:
@@ -95,6 +119,10 @@ async def _form(headers: Headers, chunks: AsyncIterator[bytes], body: DoorBody) 
                 )
             )
             body.files.append(value.file)
+            check_text([name, value.filename or ""])
         else:
             fields.append((name, value))
+    check_text([list(field) for field in fields])
+    if sum(len(name) + len(value) for name, value in fields) > MAX_JSON_BYTES:
+        raise Refusal("too_large", f"The form is over {MAX_JSON_BYTES} bytes, its files not counted.")
     return FormBody(fields=tuple(fields), files=tuple(files))

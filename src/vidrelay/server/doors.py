@@ -56,7 +56,7 @@ from vidrelay.server.door_body import DoorBody, read_into
 from vidrelay.server.door_routes import RoutedDoor, routed
 from vidrelay.server.errors import ClientGone, Refusal, problem_answer, problem_of
 from vidrelay.server.files import ENDINGS, FileCalls
-from vidrelay.server.media import from_file, from_text, pieces
+from vidrelay.server.media import from_long, from_text, pieces
 from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
 from vidrelay.server.sender import MAX_APP_CHARACTERS, Sender, sender_of
@@ -296,8 +296,8 @@ class DoorCalls:
             case None:
                 raise InvalidRequest("The picture's bytes are missing.")
             case Inlined():
-                file = body.find(picture.text)
-                return await self._relay.add_asset(from_text(picture.text) if file is None else from_file(file))
+                long = body.find(picture.text)
+                return await self._relay.add_asset(from_text(picture.text) if long is None else from_long(long))
             case Part():
                 return await self._relay.add_asset(pieces(body.files[picture.number]))
             case Kept():
@@ -327,13 +327,13 @@ class DoorCalls:
             case Mapping():
                 if not _OURS.isdisjoint(value):
                     raise InvalidRequest("A name that begins with $asset or $copy is vidrelay's own.", field="$asset")
-                if any(body.find(name) is not None for name in value):
-                    raise Refusal("too_large", "A name in the body is over 64 KiB.")
+                for name in value:
+                    body.check_length(name)
                 return {name: await self._with_assets(inner, way, body, pictures) for name, inner in value.items()}
             case list() | tuple():
                 return [await self._with_assets(inner, way, body, pictures) for inner in value]
-            case str() if body.find(value) is not None:
-                raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
+            case str():
+                body.check_length(value)
         return value
 
     def _view(self, task: Task, seen: DoorCall, *, cancel: CancelOutcome | None = None) -> View:

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 from vidrelay.core.errors import UnsupportedMedia
+from vidrelay.server.lifting import LongText
 
 READ_BYTES = 256 * 1024
 
 _PREFIX = re.compile(rb"data:[^,]{0,200};base64,", re.IGNORECASE)
 _SPACE = re.compile(rb"[ \t\r\n]+")
-_ESCAPE = re.compile(rb"\\[/nrt]")
+_ESCAPED_SPACE = re.compile(rb"\\[nrt]")
 
 
 async def pieces(file: BinaryIO) -> AsyncIterator[bytes]:
@@ -38,7 +39,7 @@ async def from_text(text: str) -> AsyncIterator[bytes]:
     yield reader.take(text.encode()) + reader.end()
 
 
-async def from_file(file: BinaryIO) -> AsyncIterator[bytes]:
+async def from_long(text: LongText) -> AsyncIterator[bytes]:
     """
     The same of a text that was lifted out of a JSON body, with JSON's escapes still in it.
 
@@ -46,16 +47,13 @@ async def from_file(file: BinaryIO) -> AsyncIterator[bytes]:
         UnsupportedMedia: It is no base64.
     """
     reader, kept = _Reader(), b""
-    async for piece in pieces(file):
+    text.rewind()
+    while piece := await asyncio.to_thread(text.read, READ_BYTES):
         data = kept + piece
         # An escape may lie across two pieces.
         kept = b"\\" if data.endswith(b"\\") else b""
-        yield reader.take(_ESCAPE.sub(_unescaped, data.removesuffix(b"\\")))
+        yield reader.take(_ESCAPED_SPACE.sub(b"", data.removesuffix(b"\\").replace(b"\\/", b"/")))
     yield reader.end()
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    return b"/" if escape[0] == b"\\/" else b""
 
 
 class _Reader:
