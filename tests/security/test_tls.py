@@ -222,6 +222,21 @@ def test_who_shakes_no_hands_is_cut_and_keeps_nobody_out(life: Life, trust: ssl.
             one.close()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="The system does not tell who has how many open.")  # noqa: PTH112
+def test_who_shakes_no_hands_takes_few_descriptors(life: Life, trust: ssl.SSLContext) -> None:
+    """
+    However many they are: a relay may have a thousand, and without any left it answers nobody and saves nothing.
+    """
+    silent = [socket.create_connection(("127.0.0.1", tls_port(life)), timeout=20) for _ in range(400)]
+    try:
+        assert ask(life, trust)[0] == 200
+        assert len(os.listdir(f"/proc/{life.child.pid}/fd")) < 200  # noqa: PTH208
+    finally:
+        for one in silent:
+            one.close()
+    assert ask(life, trust)[0] == 200
+
+
 def test_the_relay_stops_at_once_with_a_connection_open_there(tmp_path: Path) -> None:
     """
     A client that does not answer the farewell is not waited for.

@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from vidrelay.server.answers import CLOSE
 from vidrelay.server.errors import Refusal, problem_answer
+from vidrelay.server.handshakes import Handshakes
 from vidrelay.server.upgrade import MAX_MESSAGE_BYTES, PING_SECONDS, BoundedSocket, is_socket_path
 
 logger = logging.getLogger(__name__)
@@ -121,33 +122,36 @@ class _Server(uvicorn.Server):
         """
         await super().startup(sockets)
         if self._tls is not None:
-            # Beside the first one and not in a server of its own, so that both share one bound on connections.
-            self.servers.append(await self._listen_tls(self._tls))
+            self._tls.sock.listen(BACKLOG)
         self._ready()
 
-    async def _listen_tls(self, tls: TlsListener) -> asyncio.Server:
+    async def _accept_tls(self, tls: TlsListener) -> None:
+        # Beside the first listener and not in a server of its own, so that both share one bound on connections.
         def connection() -> BoundedProtocol:
             return BoundedProtocol(
                 config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=None
             )
 
-        return await asyncio.get_running_loop().create_server(
+        handshakes = Handshakes(
+            tls.context,
             connection,
-            sock=tls.sock,
-            ssl=tls.context,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=HEADER_SECONDS,
-            ssl_shutdown_timeout=STALL_AT_STOP_SECONDS,
+            handshake_seconds=HEADER_SECONDS,
+            shutdown_seconds=STALL_AT_STOP_SECONDS,
         )
+        await handshakes.accept(tls.sock)
 
     async def main_loop(self) -> None:
         """
-        Keep the Date header right until it is time to stop.
+        Keep the Date header right, and take in what comes over TLS, until it is time to stop.
         """
-        while not self._stop.is_set():
-            await self.on_tick(0)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), 1.0)
+        async with asyncio.TaskGroup() as group:
+            accepting = None if self._tls is None else group.create_task(self._accept_tls(self._tls))
+            while not self._stop.is_set():
+                await self.on_tick(0)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), 1.0)
+            if accepting is not None:
+                accepting.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """
@@ -155,6 +159,8 @@ class _Server(uvicorn.Server):
         """
         for listener in (*self.servers, *(sockets or ())):
             listener.close()
+        if self._tls is not None:
+            self._tls.sock.close()
         try:
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
                 await self._drained()
