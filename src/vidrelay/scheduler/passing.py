@@ -1,5 +1,7 @@
 """
 Calls of an SDK's that no door answers, passed on to the provider with the account's key: not kept, not repeated.
+
+The key goes to the provider alone: should the answer repeat it, it is blotted out of that.
 """
 
 import re
@@ -15,12 +17,44 @@ from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS
 
 _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,2000}")
-_ASTRAY = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)|%2f|%5c|//", re.IGNORECASE)
+_ASTRAY = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:;|%3b|/|$)|%2f|%5c|//|%25(?:2e|2f|5c)", re.IGNORECASE)
 """What another server might read as the way to another place."""
 _PLACE = re.compile(r"(\{[^}]+\})")
 _EXTRA = re.compile(r";[^/]*|/+$")
 """What servers leave out of account in a path: a segment's parameters, and a slash at its end."""
 _LOOKS = frozenset({"GET", "HEAD"})
+METHODS = _LOOKS | {"POST", "PUT", "PATCH", "DELETE"}
+"""Others make a server repeat what it was sent, or do what no API is asked for."""
+CREDENTIALS = frozenset({"authorization", "x-goog-api-key"})
+"""The headers in which adapters send a key."""
+LEAST_SECRET_CHARACTERS = 8
+"""A shorter key is no secret, and may stand in any answer."""
+
+
+class _Told:
+    """
+    A reply without the secrets that the call went with (fills port Reply).
+    """
+
+    def __init__(self, reply: Reply, secrets: tuple[str, ...]) -> None:
+        self._reply = reply
+        self._secrets = secrets
+        self.status = reply.status
+        self.headers: Mapping[str, str] = {
+            name: self._without(value.encode()).decode() for name, value in reply.headers.items()
+        }
+
+    def _without(self, data: bytes) -> bytes:
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), b"[key]")
+        return data
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        # A secret may lie across two pieces.
+        yield await self.read()
+
+    async def read(self) -> bytes:
+        return self._without(await self._reply.read())
 
 
 @asynccontextmanager
@@ -31,11 +65,11 @@ async def pass_on(
     Send the call, once; the reply is read while the context lasts.
 
     Raises:
-        InvalidRequest: Its path cannot be passed on, or the call is one that the door answers.
+        InvalidRequest: Its method or path cannot be passed on, or the call is one that the door answers.
         TransportError: It failed, or nothing was sent since the account rests.
     """
-    if not _PATH.fullmatch(path) or _ASTRAY.search(path):
-        raise InvalidRequest("This path cannot be passed on.")
+    if method not in METHODS or not _PATH.fullmatch(path) or _ASTRAY.search(path):
+        raise InvalidRequest("This method or path cannot be passed on.")
     rest = account.rest(creates=False, monotonic=clock.monotonic())
     if rest > 0:
         raise TransportError("The account rests, so nothing is passed on.", maybe_sent=False, retry_after=rest)
@@ -47,7 +81,15 @@ async def pass_on(
     if method not in _LOOKS and (own := _own_path(account, request.url)) is not None:
         raise InvalidRequest(f"The provider may take this for {own}, which is never passed on: ask for that path.")
     async with account.plan.transport.send(replace(request, may_go=may_go), timeout=CREATE_SECONDS) as reply:
-        yield reply
+        yield _Told(reply, _secrets(request.headers))
+
+
+def _secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """
+    The key that stands in those headers, without the word before it.
+    """
+    given = [value.rpartition(" ")[2] for name, value in headers.items() if name.lower() in CREDENTIALS]
+    return tuple(secret for secret in given if len(secret) >= LEAST_SECRET_CHARACTERS)
 
 
 def _own_path(account: Account, url: str) -> str | None:

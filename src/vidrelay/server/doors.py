@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -49,7 +49,7 @@ from vidrelay.core.ports import Clock
 from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace
-from vidrelay.server.answers import DATA_HEADERS, JSON_HEADERS, Answer, RawHeaders, encode
+from vidrelay.server.answers import DATA_HEADERS, FILE_HEADERS, JSON_HEADERS, Answer, RawHeaders, encode
 from vidrelay.server.bodies import stream_body
 from vidrelay.server.dispatch import Call
 from vidrelay.server.door_body import DoorBody, read_into
@@ -198,10 +198,17 @@ class DoorCalls:
 
     async def _passed_on(self, way: DoorWay, call: Call, seen: DoorCall) -> ASGIApp:
         self._refuse_when_stopping()
+        if call.by_login:
+            raise InvalidRequest("What a page asks for is not passed on to a provider.")
+        if "content-encoding" in seen.headers:
+            raise Refusal("unsupported_media_type", "A body must come without Content-Encoding.")
         chunks = stream_body(call.receive, declared=call.content_length, limit=MAX_PASSED_BYTES)
         body = b"" if seen.method in ("GET", "HEAD") else b"".join([chunk async for chunk in chunks])
         query = call.scope["query_string"].decode("latin-1")
         headers = {name: seen.headers[name] for name in PASSED_IN & seen.headers.keys()}
+        token = self._token()
+        if token.encode() in body or any(token in unquote(text) for text in (seen.path, query, *headers.values())):
+            raise InvalidRequest("The relay's own token stands in this call, so it is not passed on.")
         passing = self._relay.pass_on(
             way.account, method=seen.method, path=seen.path, query=query, headers=headers, body=body
         )
@@ -211,7 +218,7 @@ class DoorCalls:
             told = [
                 (name.encode(), reply.headers[name].encode("latin-1")) for name in PASSED_OUT & reply.headers.keys()
             ]
-            return Answer(await reply.read(), status=reply.status, headers=(*DATA_HEADERS, *told))
+            return Answer(await reply.read(), status=reply.status, headers=(*FILE_HEADERS, *told))
 
     async def _grant(
         self, wish: Wish, way: DoorWay, call: Call, seen: DoorCall, body: DoorBody
