@@ -55,7 +55,7 @@ from vidrelay.server.dispatch import Call
 from vidrelay.server.door_body import DoorBody, read_into
 from vidrelay.server.door_routes import RoutedDoor, routed
 from vidrelay.server.errors import ClientGone, Refusal, problem_answer, problem_of
-from vidrelay.server.files import ENDINGS, FileCalls
+from vidrelay.server.files import ENDINGS, FileCalls, read_whole
 from vidrelay.server.media import from_long, from_text, pieces
 from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
@@ -394,7 +394,7 @@ class DoorCalls:
             path, file = await self._relay.result_file(wanted.task_id, wanted.index)
             if file.size_bytes > wanted.max_bytes:
                 return wanted.instead
-            data = await asyncio.to_thread(path.read_bytes)
+            data = await asyncio.to_thread(read_whole, path, file)
         except (ResultGone, OSError):
             return wanted.instead
         text = base64.b64encode(data).decode()

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -149,6 +150,17 @@ def _open(path: str, file: FileRef) -> int:
         os.close(descriptor)
         raise ResultGone
     return descriptor
+
+
+def read_whole(path: Path, file: FileRef) -> bytes:
+    """
+    All bytes of a result, as `_open` finds it.
+
+    Raises:
+        ResultGone: It is not there as it was saved.
+    """
+    with os.fdopen(_open(os.fspath(path), file), "rb") as opened:
+        return opened.read()
 
 
 class _FileAnswer:
