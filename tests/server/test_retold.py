@@ -15,7 +15,7 @@ from vidrelay.core.task import Problem, Standing
 from vidrelay.providers.doorway import cancel, look
 from vidrelay.scheduler.face import DoorWay
 from vidrelay.server.answers import Answer
-from vidrelay.server.retold import MAX_ANSWERS, Retold
+from vidrelay.server.retold import MAX_ANSWER_BYTES, MAX_ANSWERS, Retold
 
 RUNNING = (Started(submission_key="k"), Accepted(remote_id="r1"))
 
@@ -147,6 +147,8 @@ async def test_no_more_answers_are_held_than_there_is_room_for(tmp_path):
     for number in range(MAX_ANSWERS + 1):
         retold.keep(scope(number), view, answer)
     assert [await retold.find(scope(number)) for number in (0, 1, MAX_ANSWERS)] == [None, answer, answer]
+    retold.keep(scope(-1), view, Answer(bytes(MAX_ANSWER_BYTES + 1), headers=()))
+    assert await retold.find(scope(-1)) is None
 
 
 async def test_without_the_token_there_is_no_answer(door):

@@ -74,6 +74,7 @@ PASSED_IN = frozenset({"accept", "content-type", "prefer"})
 PASSED_OUT = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id"})
 """Of a call's and an answer's headers, those that are passed on; no key, no cookie, nothing of this machine."""
 
+_UNWRITABLE = re.compile(r"[^\x20-\x7e]")
 _PRODUCT = re.compile(r"[\x21-\x7e]+")
 _PLAIN = str | int | float | None
 _OURS = frozenset({"$asset", "$copy"})
@@ -445,7 +446,10 @@ def _refused(door: RoutedDoor, seen: DoorCall, error: VidrelayError) -> Answer:
 
 
 def _json(reply: JsonReply, value: Any) -> Answer:
-    told: RawHeaders = tuple((name.encode(), text.encode("latin-1")) for name, text in reply.headers.items())
+    # A door may write there what stood in the call's path, and a line break in it must begin no line of ours.
+    told: RawHeaders = tuple(
+        (name.encode(), _UNWRITABLE.sub("?", text).encode()) for name, text in reply.headers.items()
+    )
     if value is None:
         return Answer(b"", status=reply.status, headers=(*DATA_HEADERS, *told))
     return Answer(encode(value), status=reply.status, headers=(*JSON_HEADERS, *told))

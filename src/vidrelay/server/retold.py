@@ -14,6 +14,9 @@ from vidrelay.server.answers import Answer
 MAX_ANSWERS = 1000
 """So many answers are held; then the oldest is forgotten."""
 
+MAX_ANSWER_BYTES = 16 * 1024
+"""A longer one is written anew each time: some tell all that was asked for, and some clients ask nothing twice."""
+
 _Key = tuple[str, str, bytes, bytes, tuple[tuple[bytes, bytes], ...]]
 
 
@@ -46,7 +49,7 @@ class Retold:
 
         Of a task that has ended its files may go, and one that is uncertain grows stale with time: those are told anew.
         """
-        if view.task.ended or view.task.state is State.UNCERTAIN:
+        if view.task.ended or view.task.state is State.UNCERTAIN or len(answer.body) > MAX_ANSWER_BYTES:
             return
         self._answers[_key(scope)] = (view, answer)
         if len(self._answers) > MAX_ANSWERS:
