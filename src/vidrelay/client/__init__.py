@@ -2,8 +2,8 @@
 A running relay, spoken to from another process: typed, async, with a thin blocking face.
 
 `beacon.py` is `relay.json`, `dial.py` makes only connections whose other end has proved itself, `views.py` holds what
-answers are read into, `calls.py` is `Client`, `blocking.py` its blocking face, `start.py` starts a detached relay. May
-import clock and core only.
+answers are read into, `calls.py` is `Client`, `blocking.py` its blocking face, `start.py` starts a detached relay,
+`trust.py` says what a program must trust to reach its https listener. May import clock and core only.
 """
 
 from typing import TYPE_CHECKING

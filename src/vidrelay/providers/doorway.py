@@ -62,7 +62,7 @@ def submit(
     listener: str | None = None,
 ) -> Granting:
     """
-    Make the task, or be given the one that answers.
+    Make the task, or be given the one that answers; the rest is as `NewTask` says.
     """
     new = NewTask(prepared=prepared, prompt=prompt, force=force, known_as=known_as, listener=listener)
     view: View = yield Submit(new=new)

@@ -1,5 +1,9 @@
 """
 Fakes for the ports that stand before time and the network, and contract suites, for our tests and adapter authors'.
 
+`adapters.py` and `doors.py` are the contract suites of adapters and doors, `rehearsal.py` brings an adapter and the
+pretend provider together in memory, `conversing.py` holds a single conversation; `process.py` and `simulator.py` start
+the real things beside a test.
+
 May import core. Nothing in production imports it.
 """

@@ -1,14 +1,10 @@
 """
 Toward a ComfyUI server (fills port Adapter).
-
-Its queue and its history live in memory and are gone with a restart. Whatever is looked up is looked up in the queue
-first and in the history then: the other way round, a job that ends in between is in neither.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 from urllib.parse import urlsplit
 
 from vidrelay.core.adapter import (
@@ -34,24 +30,19 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpReply, HttpRequest
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, Request, Task
-from vidrelay.providers.comfyui import parameters, reading, words
+from vidrelay.providers.comfyui import parameters, reading
+from vidrelay.providers.comfyui.jobs import UNREAD, Jobs
 from vidrelay.providers.comfyui.listening import Listener, is_news, works
-from vidrelay.providers.comfyui.reading import Queued
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between
 from vidrelay.providers.replies import answered, number_of, object_of, text_of
-from vidrelay.providers.verdicts import NOT_OURS, Meaning, Said, failed, of_call, of_create, of_poll, without_id
+from vidrelay.providers.verdicts import NOT_OURS, Meaning, failed, of_call, of_create, without_id
 
 HERE = "http://127.0.0.1:8188"
 SURE_AFTER = 20.0
 """So many seconds after its loss a create has come to its end: a server that answers is not held up by a graph."""
-LATEST = 20
-"""So many of the newest jobs are asked for: each comes with its whole graph."""
-
-UNREAD = Trouble(detail="the server's queue cannot be read, and the job may be in it")
-"""A queue may be too long: each job in it comes with its whole graph. The history shows what has ended all the same."""
 
 
 class ComfyUiAdapter(JsonAdapter):
@@ -61,6 +52,7 @@ class ComfyUiAdapter(JsonAdapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=HERE)
+        self._jobs = Jobs(self)
         near = is_loopback_host(urlsplit(self.base).hostname or "")
         self.traits = Traits(
             dedupe=Dedupe.CLIENT_ID,
@@ -94,7 +86,7 @@ class ComfyUiAdapter(JsonAdapter):
         reply = yield self.post("/prompt", body, creates=True)
         data = answered(reply)
         if data is None:
-            return of_create(self._error(reply))
+            return of_create(self._jobs.error(reply))
         remote_id = self.usable(text_of(data, "prompt_id"))
         return (
             without_id(reply) if remote_id is None else Accepted(remote_id=remote_id, remote_state=RemoteState.WAITING)
@@ -105,34 +97,25 @@ class ComfyUiAdapter(JsonAdapter):
         The queue, and where it is not seen in there, its entry in the history.
         """
         remote_id = self.usable(task.remote_id)
-        if remote_id is None:
-            return NOT_OURS
-        queued = yield from self._queue()
-        if isinstance(queued, Refused | Trouble):
-            return queued
-        found = next((one for one in queued or () if one.id == remote_id), None)
-        if found:
-            return reading.waiting(found)
-        seen = yield from self._ended(remote_id)
-        return UNREAD if queued is None and isinstance(seen, NotThere) else seen
+        return NOT_OURS if remote_id is None else (yield from self._jobs.one(remote_id))
 
     def poll_many(self, tasks: Sequence[Task]) -> Conversation[PollManyOutcome]:
         """
         The queue once, and once the newest of the history for those that are not in there.
         """
-        queued = yield from self._queue()
+        queued = yield from self._jobs.queue()
         if isinstance(queued, Refused | Trouble):
             return queued
-        return (yield from self._all(tasks, queued or ()))
+        return (yield from self._jobs.several(tasks, queued or ()))
 
     def follow(self, tasks: Sequence[Task], known: Mapping[str, StillRunning]) -> Conversation[PollManyOutcome]:
         """
         Look, listen on the websocket till the queue changes, and look again.
         """
-        queued = yield from self._queue()
+        queued = yield from self._jobs.queue()
         if isinstance(queued, Refused | Trouble):
             return queued
-        seen = yield from self._all(tasks, queued or ())
+        seen = yield from self._jobs.several(tasks, queued or ())
         if queued is None or not isinstance(seen, Mapping):
             return seen
         if any(is_news(seen.get(task.id), known.get(task.id)) for task in tasks):
@@ -143,29 +126,11 @@ class ComfyUiAdapter(JsonAdapter):
         own = None if task is None else task.remote_id
         reply = yield listener.on(self.get("/ws", max_reply_bytes=LIST_REPLY_BYTES, clientId=own))
         if reply.status != 101:
-            refused = of_call(self._error(reply))
+            refused = of_call(self._jobs.error(reply))
             return refused if isinstance(refused, Refused) else Trouble(detail="the server opens no websocket")
         seen = yield from self.poll_many(tasks)
         if task is not None and isinstance(seen, Mapping) and works(told := seen.get(task.id)):
             return {**seen, task.id: replace(told, progress=listener.progress)}
-        return seen
-
-    def _all(self, tasks: Sequence[Task], queued: Sequence[Queued]) -> Conversation[PollManyOutcome]:
-        listed = {one.id: one for one in queued}
-        seen: dict[str, PollOutcome] = {
-            task.id: reading.waiting(listed[task.remote_id]) for task in tasks if task.remote_id in listed
-        }
-        if len(seen) < len(tasks):
-            reply = yield self._history()
-            data = answered(reply)
-            if data is None:
-                # Each is asked for by itself, which says whether it is the list or the server.
-                refusal = of_call(self._error(reply))
-                return refusal if isinstance(refusal, Refused) else seen
-            for task in tasks:
-                entry = data.get(task.remote_id or "")
-                if task.id not in seen and entry is not None:
-                    seen[task.id] = self._seen(entry)
         return seen
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
@@ -174,7 +139,7 @@ class ComfyUiAdapter(JsonAdapter):
         emptied both since.
         """
         ours = parameters.id_of(task.submission_key or task.id)
-        queued = yield from self._queue()
+        queued = yield from self._jobs.queue()
         if isinstance(queued, Refused | Trouble):
             return queued
         for one in queued or ():
@@ -182,16 +147,16 @@ class ComfyUiAdapter(JsonAdapter):
             if ours in (one.id, one.data.get(parameters.TAG)) and self.valid_id(one.id):
                 seen = reading.waiting(one)
                 return Found(remote_id=one.id, remote_state=seen.remote_state, times=seen.times)
-        reply = yield self._entry(ours)
+        reply = yield self._jobs.entry(ours)
         data = answered(reply)
         if data is None:
-            return of_call(self._error(reply))
+            return of_call(self._jobs.error(reply))
         if ours in data:
             return Found(remote_id=ours)
-        reply = yield self._history()
+        reply = yield self._jobs.history()
         data = answered(reply)
         if data is None:
-            return of_call(self._error(reply))
+            return of_call(self._jobs.error(reply))
         entries = {name: entry for name, entry in data.items() if isinstance(entry, dict)}
         for name, entry in entries.items():
             if reading.extra_data(entry).get(parameters.TAG) == ours and self.valid_id(name):
@@ -215,14 +180,14 @@ class ComfyUiAdapter(JsonAdapter):
             if seen.remote_state is RemoteState.WORKING:
                 reply = yield self.post("/interrupt", {"prompt_id": task.remote_id})
                 if not 200 <= reply.status < 300:
-                    return of_call(self._error(reply))
+                    return of_call(self._jobs.error(reply))
                 seen = yield from self.poll(task)
                 if isinstance(seen, StillRunning):
                     return Trouble(detail="the server was told to interrupt it, and does so between two nodes")
                 return reading.stopped(seen)
             reply = yield self.post("/queue", {"delete": [task.remote_id]})
             if not 200 <= reply.status < 300:
-                return of_call(self._error(reply))
+                return of_call(self._jobs.error(reply))
             seen = yield from self.poll(task)
             if isinstance(seen, NotThere):
                 # What is deleted while it waits leaves no trace.
@@ -248,7 +213,7 @@ class ComfyUiAdapter(JsonAdapter):
         if reply.status in (400, 413, 415):
             return failed(Meaning.REJECTED, f"the server takes no such picture (it answered {reply.status})")
         if data is None:
-            return of_call(self._error(reply))
+            return of_call(self._jobs.error(reply))
         kept, folder = text_of(data, "name"), text_of(data, "subfolder")
         if not kept:
             return Trouble(detail="the server took the picture and gave it no name")
@@ -261,38 +226,8 @@ class ComfyUiAdapter(JsonAdapter):
         reply = yield self.get("/prompt")
         info = object_of(answered(reply) or {}, "exec_info")
         if not info:
-            return of_call(self._error(reply))
+            return of_call(self._jobs.error(reply))
         return Checked(detail=f"{number_of(info, 'queue_remaining') or 0:g} in its queue")
-
-    def _history(self) -> HttpRequest:
-        return self.get("/history", max_reply_bytes=LIST_REPLY_BYTES, max_items=LATEST)
-
-    def _entry(self, remote_id: str) -> HttpRequest:
-        return self.get(f"/history/{remote_id}", max_reply_bytes=LIST_REPLY_BYTES)
-
-    def _queue(self) -> Generator[HttpRequest, HttpReply, list[Queued] | Refused | Trouble | None]:
-        """
-        What is in the queue; None where it cannot be read, so that what is not seen in it may be there all the same.
-        """
-        reply = yield self.get("/queue", max_reply_bytes=LIST_REPLY_BYTES)
-        if not 200 <= reply.status < 300:
-            return of_call(self._error(reply))
-        return reading.queue(answered(reply))
-
-    def _ended(self, remote_id: str) -> Conversation[PollOutcome]:
-        reply = yield self._entry(remote_id)
-        data = answered(reply)
-        if data is None:
-            return of_poll(self._error(reply))
-        if remote_id not in data:
-            return NotThere(detail="it is neither in the queue nor in the history")
-        return self._seen(data[remote_id])
-
-    def _error(self, reply: HttpReply) -> Said:
-        return words.error(reply, key=self.key)
-
-    def _seen(self, entry: Any) -> PollOutcome:
-        return reading.outcome(entry, base=self.base, key=self.key)
 
 
 def make(settings: AdapterSettings) -> ComfyUiAdapter:

@@ -25,7 +25,18 @@ from vidrelay.core.task import Asset, JsonObject, Problem
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui import parameters
 from vidrelay.providers.comfyui.telling import ENDED, ComfyUiHearing, entry, id_of, item
-from vidrelay.providers.doorway import Granting, cancel, keep, live, look, object_in, page, submit, taken_force, text_in
+from vidrelay.providers.doorway import (
+    Granting,
+    cancel,
+    create_in,
+    keep,
+    live,
+    look,
+    object_in,
+    page,
+    submit,
+    text_in,
+)
 
 REACH = 500
 """So many of the newest tasks are looked through for the history."""
@@ -72,8 +83,7 @@ class ComfyUiDoor:
         """
         A graph. What its nodes load is a picture that was uploaded here, or lies at the server.
         """
-        body = object_in(call)
-        force = taken_force(body)
+        body, force = create_in(call)
         if not body.get("prompt"):
             raise InvalidRequest("No prompt provided: it must be a graph in API format.", field="prompt")
         graph = graphs.checked(body.pop("prompt"), field="prompt")

@@ -11,25 +11,22 @@ from vidrelay.core.adapter import (
     CancelResult,
     CheckOutcome,
     Conversation,
-    Copied,
     Dedupe,
     FindOutcome,
     NotThere,
     PollManyOutcome,
     PollOutcome,
     Prepared,
-    Refused,
     Search,
     SubmitOutcome,
     Traits,
     Trouble,
     UploadOutcome,
 )
-from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, Held, HttpReply, HttpRequest, Json
-from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, RemoteState, RemoteTimes, Request, Task
-from vidrelay.providers.fal import words
-from vidrelay.providers.fal.listed import found_of, is_alike
+from vidrelay.core.lifecycle import CancelTooLate, StillRunning
+from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest, Json
+from vidrelay.core.task import Asset, RemoteFile, Request, Task
+from vidrelay.providers.fal import listed, reading, words
 from vidrelay.providers.fal.parameters import (
     ENDPOINT,
     HEADERS,
@@ -39,31 +36,19 @@ from vidrelay.providers.fal.parameters import (
     input_of,
     is_endpoint,
     prepare,
-    told_app,
 )
-from vidrelay.providers.fal.uploads import KEPT_SECONDS, upload_of
+from vidrelay.providers.fal.uploads import KEPT_SECONDS, copied, upload_of
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import Candidates, between
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, rows_of, text_of
+from vidrelay.providers.replies import answered, number_of, object_of, read_object, reason, text_of
 from vidrelay.providers.streams import last_event
 from vidrelay.providers.verdicts import (
-    CURRENCY,
     failed,
-    left_of,
     of_call,
     of_create,
     of_poll,
-    of_upload,
-    ready,
     without_id,
 )
-
-MAX_PAGES = 5
-PAGE = 100
-FOLLOWED_SECONDS = 60.0
-EARLIER = timedelta(hours=1)
-"""So far before its sending the list is asked for a lost create: its clock is known by its first answer only."""
 
 
 class FalAdapter(JsonAdapter):
@@ -132,10 +117,7 @@ class FalAdapter(JsonAdapter):
         request_id = text_of(data, "request_id")
         if request_id is None or not super().valid_id(request_id):
             return without_id(reply)
-        state = words.STATES.read(text_of(data, "status")).remote_state
-        app = told_app(text_of(data, "response_url"), request_id) or app_of(endpoint)
-        remote_id = request_id if app == app_of(endpoint) else f"{app}/{request_id}"
-        return Accepted(remote_id=remote_id, remote_state=state or RemoteState.WAITING)
+        return reading.accepted(data, request_id, endpoint)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
@@ -158,14 +140,9 @@ class FalAdapter(JsonAdapter):
         path = self._path(task)
         if path is None:
             return Trouble(detail="its id, or its model, is none of this provider's")
-
-        def enough(body: bytearray) -> bool:
-            told = last_event(body)
-            return told is not None and words.standing(told) != known.get(task.id)
-
         reply = yield replace(
             self.call("GET", f"{path}/status/stream", headers={"Accept": "text/event-stream"}),
-            held=Held(seconds=FOLLOWED_SECONDS, enough=enough),
+            held=reading.until_news(known.get(task.id)),
         )
         if not 200 <= reply.status < 300:
             return of_call(words.error(reply, key=self.key))
@@ -185,37 +162,21 @@ class FalAdapter(JsonAdapter):
             code = text_of(data, "error_type")
             return failed(words.job_meaning(code), reason(code, text_of(data, "error"), secret=self.key))
         reply = yield self.get(path)
-        return self._result(reply, number_of(object_of(data, "metrics"), "inference_time"))
+        return reading.result(reply, number_of(object_of(data, "metrics"), "inference_time"), key=self.key)
 
     def find(self, task: Task, search: Search) -> Conversation[FindOutcome]:
         """
         Read the list of the model's requests. It may show finished ones only, so absence proves nothing.
         """
         endpoint = str(task.parameters.get(ENDPOINT) or "")
-        owned = {remote_id.rpartition("/")[2] for remote_id in search.owned}
-        candidates = Candidates()
-        when, cursor = None, None
-        for _ in range(MAX_PAGES):
-            start = (search.sent_at - EARLIER).isoformat()
-            query = {"endpoint_id": endpoint, "start": start, "expand": "payloads", "limit": PAGE, "cursor": cursor}
-            reply = yield self._away(
-                self._platform, "/v1/models/requests/by-endpoint", query=query, max_reply_bytes=LIST_REPLY_BYTES
+
+        def page(query: Mapping[str, Any]) -> HttpRequest:
+            asked = {"endpoint_id": endpoint, **query}
+            return self._away(
+                self._platform, "/v1/models/requests/by-endpoint", query=asked, max_reply_bytes=LIST_REPLY_BYTES
             )
-            data = answered(reply) or {}
-            # The name of the list itself is not documented.
-            rows = rows_of(data, "items", "requests", "data")
-            if rows is None:
-                return of_call(words.error(reply, key=self.key))
-            when = when or between(search, reply)
-            for row in rows:
-                remote_id = text_of(row, "request_id") or ""
-                if remote_id not in owned and super().valid_id(remote_id):
-                    candidates.add(found_of(row), is_alike(row, task, when))
-            cursor = text_of(data, "next_cursor")
-            if not cursor or not rows:
-                # The cursor's name is not documented: a full page without one is no end.
-                return candidates.settled(whole=len(rows) < PAGE)
-        return candidates.settled(whole=False)
+
+        return listed.found_in(page, task, search, is_id=super().valid_id, key=self.key)
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -229,20 +190,7 @@ class FalAdapter(JsonAdapter):
             return CancelTooLate()
         if not 200 <= reply.status < 300:
             return of_call(words.error(reply, key=self.key))
-        seen = yield from self.poll(task)
-        match seen:
-            case NotThere():
-                return Cancelled(outcome=CancelOutcome.STOPPED)
-            case Failed(problem=problem) if problem.code == "remote_cancelled":
-                return Cancelled(outcome=CancelOutcome.STOPPED)
-            case StillRunning(remote_state=RemoteState.WORKING):
-                return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
-            case Failed() | Ready():
-                return CancelTooLate()
-            case Refused() | Trouble():
-                return seen
-            case _:
-                return Trouble(detail="the provider has not taken it out of its queue yet")
+        return reading.stopped((yield from self.poll(task)))
 
     def upload(self, picture: Mapping[str, str]) -> Conversation[UploadOutcome]:
         """
@@ -256,12 +204,7 @@ class FalAdapter(JsonAdapter):
         if sending is None:
             return Trouble(detail="the provider gives no token for its media host")
         reply = yield sending
-        url = text_of(read_object(reply) or {}, "access_url")
-        if url and 200 <= reply.status < 300:
-            return Copied(reference=url)
-        refused = of_upload(words.error(reply, key=self.key))
-        # The media host knows nothing of the account.
-        return Trouble(detail=refused.detail) if isinstance(refused, Refused) else refused
+        return copied(reply, key=self.key)
 
     def check(self) -> Conversation[CheckOutcome]:
         """
@@ -271,10 +214,7 @@ class FalAdapter(JsonAdapter):
         data = answered(reply)
         if data is None:
             return of_call(words.error(reply, key=self.key))
-        balance = object_of(data, "credits")
-        currency = text_of(balance, "currency") or ""
-        unit = currency if CURRENCY.fullmatch(currency) else "credits"
-        return left_of(number_of(balance, "current_balance"), unit)
+        return reading.left(data)
 
     def download(self, task: Task, output: RemoteFile) -> HttpRequest:
         """
@@ -306,15 +246,6 @@ class FalAdapter(JsonAdapter):
         app = app or app_of(str(task.parameters.get(ENDPOINT) or ""))
         known = is_endpoint(app) and super().valid_id(request_id)
         return f"/{app}/requests/{request_id}" if known else None
-
-    def _result(self, reply: HttpReply, seconds: float | None) -> PollOutcome:
-        if not 200 <= reply.status < 300:
-            error = words.error(reply, key=self.key)
-            if words.underway(reply, error):
-                return Trouble(detail=error.detail)
-            meaning = words.of_model(reply, error)
-            return of_poll(error) if meaning is None else failed(meaning, error.detail)
-        return ready(*words.addresses(read_object(reply) or {}), times=RemoteTimes(execute_seconds=seconds))
 
 
 def make(settings: AdapterSettings) -> FalAdapter:

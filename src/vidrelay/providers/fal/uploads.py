@@ -6,8 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 
+from vidrelay.core.adapter import Copied, Refused, Trouble, UploadOutcome
 from vidrelay.core.messages import Blob, HttpReply, HttpRequest
+from vidrelay.providers.fal import words
 from vidrelay.providers.replies import read_object, text_of
+from vidrelay.providers.verdicts import of_upload
 
 KEPT_SECONDS = 25 * 3600
 """A picture is asked to be kept so long; its copy is used for an hour less."""
@@ -35,3 +38,15 @@ def upload_of(picture: Mapping[str, str], reply: HttpReply, host: str) -> HttpRe
         },
         body=Blob(asset=picture["$asset"], media_type=media_type),
     )
+
+
+def copied(reply: HttpReply, *, key: str | None) -> UploadOutcome:
+    """
+    What the media host answered to that call.
+    """
+    url = text_of(read_object(reply) or {}, "access_url")
+    if url and 200 <= reply.status < 300:
+        return Copied(reference=url)
+    refused = of_upload(words.error(reply, key=key))
+    # The media host knows nothing of the account.
+    return Trouble(detail=refused.detail) if isinstance(refused, Refused) else refused
