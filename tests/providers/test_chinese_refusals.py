@@ -92,6 +92,47 @@ def test_of_an_unknown_model_no_shape_is_known(account: str, model: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("account", "model", "fields", "said"),
+    [
+        ("minimax-v1", "new-model", {"duration": 7}, "'duration': 7"),
+        ("jimeng", "jimeng_new", {"duration": 7}, "'frames': 169"),
+        ("zhipu", "new-model", {"duration": 7}, "'duration': 7"),
+        ("zhipu", "new-model", {"resolution": "480p"}, "'size': '854x480'"),
+        ("zhipu", "new-model", {"resolution": "720p", "aspect_ratio": "7:5"}, "'size': '1008x720'"),
+        ("dashscope", "acme/new-model", {"resolution": "4k"}, "'resolution': '4K'"),
+    ],
+)
+def test_of_an_unknown_model_no_length_and_no_size_is_known(
+    account: str, model: str, fields: dict[str, Any], said: str
+) -> None:
+    """They are said as the known models are told, and the model refuses what it does not take."""
+    assert said in str(prepared(account, model, **fields))
+
+
+@pytest.mark.parametrize(
+    ("account", "model", "fields", "field"),
+    [
+        ("minimax-v1", "MiniMax-Hailuo-2.3", {"duration": 7}, "duration"),
+        ("minimax-v1", "S2V-01", {"duration": 7}, "duration"),
+        ("minimax-v1", "new-model", {"duration": 0}, "duration"),
+        ("jimeng", "jimeng_t2v_v30", {"duration": 7}, "duration"),
+        ("jimeng", "jimeng_new", {"duration": 0}, "duration"),
+        ("jimeng", None, {"duration": 7}, "duration"),
+        ("zhipu", "cogvideox-3", {"resolution": "480p"}, "resolution"),
+        ("zhipu", "cogvideox-3", {"duration": 7}, "duration"),
+        ("zhipu", "new-model", {"resolution": "0x0"}, "resolution"),
+        ("dashscope", "wan2.6-t2v", {"resolution": "4k"}, "resolution"),
+        ("dashscope", "wan2.6-i2v", {"resolution": "4k"}, "resolution"),
+    ],
+)
+def test_a_length_or_size_that_cannot_be_is_refused_by_name(
+    account: str, model: str | None, fields: dict[str, Any], field: str
+) -> None:
+    """Of a known model, and of any where it makes no sense."""
+    assert refusal(account, model, **fields).field == field
+
+
+@pytest.mark.parametrize(
     ("account", "model"),
     [
         ("ark", "doubao-seedance-1-5-pro-251215"),

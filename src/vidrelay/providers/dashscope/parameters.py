@@ -96,7 +96,8 @@ def _shape(request: Request, model: str) -> dict[str, Any]:
     How large and how wide: pixels for the older models of text, a resolution and a ratio for the others.
     """
     asked: dict[str, Any] = {}
-    resolution = request.resolution and one_of(request.resolution, RESOLUTIONS, field="resolution")
+    known = model.startswith("wan")
+    resolution = request.resolution and one_of(request.resolution, RESOLUTIONS, field="resolution", known=known).upper()
     if model.startswith(OLD) and "t2v" in model:
         if resolution or request.aspect_ratio:
             sizes = SIZES[resolution or "720P"]

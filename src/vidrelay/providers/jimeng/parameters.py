@@ -36,14 +36,14 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         body["image_urls" if isinstance(frames[0], str) else "binary_data_base64"] = frames
     if request.seed is not None:
         body["seed"] = whole(request.seed, -1, 2**31 - 1, field="seed")
-    seconds = None
+    seconds, known = None, body["req_key"] in words.REQ_KEYS
     if request.duration is not None:
-        seconds = float(one_of(request.duration, tuple(words.FRAMES), field="duration"))
-        body["frames"] = words.FRAMES[int(seconds)]
+        length = whole(request.duration, 1, 3600, field="duration")
+        seconds = float(one_of(length, words.DURATIONS, field="duration", known=known))
+        body["frames"] = int(seconds) * words.RATE + 1
     if request.aspect_ratio is not None:
         if frames:
             raise InvalidRequest("With a picture, Jimeng's clip has the picture's own shape.", field="aspectRatio")
-        known = body["req_key"] in words.REQ_KEYS
         body["aspect_ratio"] = one_of(request.aspect_ratio, words.RATIOS, field="aspectRatio", known=known)
     return Prepared(model=body["req_key"], parameters=with_extra(body, request.extra), seconds=seconds)
 

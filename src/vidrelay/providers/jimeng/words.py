@@ -41,7 +41,8 @@ REQ_KEYS = {
     "jimeng_vgfm_i2v_l20": (1, 1),
 }
 """The keys that are known, by the least and the most pictures that each takes."""
-FRAMES = {5: 121, 10: 241}
+DURATIONS, RATE = (5, 10), 24
+"""A clip has one frame more than its seconds hold at that rate: 121 and 241."""
 RATIOS = ("16:9", "4:3", "1:1", "3:4", "9:16", "21:9")
 PICTURE_BYTES = 4_700_000
 MAX_EDGE, MIN_EDGE, MAX_RATIO = 4096, 320, 3.0

@@ -26,7 +26,7 @@ from vidrelay.providers.minimax import words
 from vidrelay.providers.minimax.sent import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, data_uri, filled, pictures
 from vidrelay.providers.replies import identity, object_of, read_object, text_of
-from vidrelay.providers.uniform import at_most, one_of, only, with_extra
+from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 from vidrelay.providers.verdicts import (
     NO_FILE,
     NOT_OURS,
@@ -86,7 +86,9 @@ class V1Adapter(JsonAdapter):
             )
         body: dict[str, Any] = {"model": model, "prompt": at_most(request.prompt, MAX_PROMPT)}
         if request.duration is not None:
-            body["duration"] = one_of(request.duration, DURATIONS, field="duration")
+            known = model.startswith((*RESOLUTIONS, SUBJECT_MODEL))
+            seconds = whole(request.duration, 1, 3600, field="duration")
+            body["duration"] = one_of(seconds, DURATIONS, field="duration", known=known)
         if request.resolution is not None:
             body["resolution"] = _resolution(model, request.resolution, body.get("duration"))
         roles = (REFERENCE,) if model == SUBJECT_MODEL else () if model.startswith(TEXT_MODELS) else (FIRST, LAST)

@@ -9,6 +9,7 @@ from vidrelay.core.adapter import Prepared
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, pictures
 from vidrelay.providers.replies import number_of, text_of
+from vidrelay.providers.sizes import pixel_size
 from vidrelay.providers.uniform import one_of, only, whole, with_extra
 
 DEFAULT_MODEL = "cogvideox-3"
@@ -50,15 +51,25 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         elif request.duration is not None:
             body["duration"] = whole(request.duration, 1, 3600, field="duration")
         if request.resolution is not None or request.aspect_ratio is not None:
-            resolution = one_of(request.resolution or "720p", tuple(SIZES), field="resolution")
-            sizes = SIZES[resolution]
-            body["size"] = sizes[one_of(request.aspect_ratio or "16:9", tuple(sizes), field="aspectRatio")]
+            body["size"] = _size(request, known=model.startswith("cogvideox"))
     roles = next((taken for end, taken in ROLES.items() if model.endswith(end)), (FIRST, LAST))
     given = pictures(request, assets, who=model, roles=roles, max_others=7, last_alone=False)
     shown = [*given.frames, *given.others]
     if shown:
         body["image_url"] = shown[0] if len(shown) == 1 and not given.others else shown
     return as_sent(with_extra(body, request.extra))
+
+
+def _size(request: Request, *, known: bool) -> str:
+    """
+    Pixels: those that CogVideoX has, or, of a model that nobody has told us of, what was asked for.
+    """
+    listed = SIZES.get((request.resolution or "720p").lower(), {}).get(request.aspect_ratio or "16:9")
+    pixels = None if known else pixel_size(request.aspect_ratio, request.resolution)
+    if listed is None and pixels is not None:
+        return "{}x{}".format(*pixels)
+    sizes = SIZES[one_of(request.resolution or "720p", tuple(SIZES), field="resolution")]
+    return sizes[one_of(request.aspect_ratio or "16:9", tuple(sizes), field="aspectRatio")]
 
 
 def as_sent(body: Mapping[str, Any]) -> Prepared:
