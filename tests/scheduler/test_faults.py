@@ -52,6 +52,17 @@ async def test_a_lost_answer_is_never_followed_by_a_second_create(bench, fault):
     assert len(bench.provider.creates) == 1
 
 
+async def test_no_look_up_is_announced_where_nothing_can_be_looked_up(bench):
+    """From the first moment only a person can settle it, and nothing is asked."""
+    bench.provider.arm("create", "lost_after")
+    async with bench.running():
+        task = await bench.submit()
+        lost = await bench.until(task.id, State.UNCERTAIN)
+        assert bench.relay.standing(lost).blocked == Blocked(reason="lookup", until=None)
+        await bench.clock.advance(60)
+        assert not (await bench.relay.stats()).counters.get("polls")
+
+
 async def test_a_lost_create_is_found_in_the_providers_list(bench):
     """A job that arrived is adopted, and the task ends done with one create."""
     bench.adapter = ToyAdapter(dedupe=Dedupe.LIST)
@@ -111,6 +122,24 @@ async def test_two_people_who_adopt_one_job_ask_for_it_one_after_the_other(bench
         await asyncio.gather(*asked, return_exceptions=True)
     first, second, *_ = bench.provider.polls_of("job-2")
     assert second - first >= 1.0
+
+
+async def test_an_adoption_that_comes_too_late_asks_nothing(bench):
+    """Two people adopt and a third gives the task up: who comes after that is told so, and the job is left alone."""
+    bench.provider.arm("create", "lost_after")
+    bench.provider.poll_seconds = 0.5
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.UNCERTAIN)
+        adopting = [
+            asyncio.create_task(bench.relay.resolve(task.id, Resolution.ADOPT, remote_id="job-1")) for _ in range(2)
+        ]
+        await bench.clock.advance(0.1)
+        await bench.relay.resolve(task.id, Resolution.ABANDON)
+        await bench.clock.advance(0.4)
+        came = await asyncio.gather(*adopting, return_exceptions=True)
+    assert [type(one) for one in came] == [WrongState, WrongState]
+    assert len(bench.provider.polls_of("job-1")) == 1
 
 
 async def test_a_mistyped_adoption_is_refused_and_changes_nothing(bench):

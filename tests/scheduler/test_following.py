@@ -2,6 +2,7 @@
 A call that lasts until there is news: sooner told, seldom asked, broken off by whatever cannot wait.
 """
 
+import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
@@ -107,6 +108,21 @@ async def test_a_wish_to_cancel_breaks_it_off(bench):
         _, outcome = await bench.relay.cancel(task.id)
         assert outcome is CancelOutcome.STOPPED
     assert [when for when, method, _ in bench.provider.calls if method == "DELETE"] == [at]
+
+
+async def test_a_wish_whose_app_has_gone_breaks_it_off(bench):
+    """The app hung up in the moment its wish was stored: the call ends all the same, and the job is stopped."""
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(10)
+        began = len(followed(bench))
+        with bench.relay.watch() as heard:
+            wish = asyncio.create_task(bench.relay.cancel(task.id))
+            while (told := await heard.get()) is not None and told.task.cancel is not CancelOutcome.PENDING:
+                pass
+            wish.cancel()
+        await bench.until(task.id, State.CANCELLED, within=5)
+    assert began == len(followed(bench)) == 1
 
 
 async def test_stopping_the_relay_breaks_it_off(bench):

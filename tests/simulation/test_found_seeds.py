@@ -22,6 +22,8 @@ FOUND = {
         seed=78
     ),
     "a place was said to be given back too early, by a clock that was set while no relay lived": Run(seed=52094),
+    "a call lasted for a task whose wish to cancel came of an app that had gone (test_following.py)": Run(seed=1572),
+    "a job was asked for by a person who came after another had given it up (test_faults.py)": Run(seed=1799),
 }
 
 

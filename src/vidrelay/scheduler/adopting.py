@@ -8,8 +8,8 @@ import logging
 from dataclasses import replace
 
 from vidrelay.core.adapter import NotThere, PollOutcome, Refused
-from vidrelay.core.errors import DuplicateRemote, InvalidRequest, TransportError
-from vidrelay.core.task import Task
+from vidrelay.core.errors import DuplicateRemote, InvalidRequest, TransportError, WrongState
+from vidrelay.core.task import State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Sending
 from vidrelay.scheduler.tools import Tools
@@ -34,6 +34,7 @@ class Adopter:
         Raises:
             InvalidRequest: There is none, it does not look like the provider's ids, or the provider does not know it.
             DuplicateRemote: That remote job belongs to another task.
+            WrongState: Somebody else has settled the task meanwhile.
         """
         tools = self._tools
         if not remote_id:
@@ -50,6 +51,8 @@ class Adopter:
             return remote_id
         # A call leaves later than it is due, and only then is it known from when on the next may follow.
         async with self._asking[account.name]:
+            if (now := tools.roster.find(task.id)) is not None and now.state is not State.UNCERTAIN:
+                raise WrongState("the task is no longer uncertain")
             seen = await self._seen(account, replace(task, remote_id=remote_id))
         if isinstance(seen, Refused):
             await tools.pause(account, seen)

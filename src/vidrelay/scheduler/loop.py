@@ -14,7 +14,7 @@ from functools import partial
 from vidrelay.core.errors import DatabaseUnusable, DiskFull, StoreError
 from vidrelay.core.pace import backoff
 from vidrelay.core.ports import Files
-from vidrelay.core.task import State, Task
+from vidrelay.core.task import CancelOutcome, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS
 from vidrelay.scheduler.line import WindowKey, window_key
@@ -96,8 +96,11 @@ class Loop:
 
     def note(self, task: Task) -> None:
         """
-        Look again now that this was committed, unless the task only joins a line whose first wait already.
+        Look again now that this was committed, unless the task only joins a line whose first wait already. No call
+        lasts for a task that has ended or is not wanted any more, though whoever said so may be gone.
         """
+        if task.ended or task.cancel is CancelOutcome.PENDING:
+            self._tools.follower.break_off(task_id=task.id)
         first = SUPPLIED_AHEAD if self._uploads(task.account) else 1
         if task.state is not State.QUEUED or self._roster.line.waiting(window_key(task)) <= first:
             self._wake.set()

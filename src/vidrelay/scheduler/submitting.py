@@ -180,7 +180,7 @@ class Submitter:
         lost = Lost(problem=problem, place_until=self._tools.clock.now() + traits.longest_run)
         await self._tools.saver.try_save(task, lost)
         track.lost_at = self._tools.clock.monotonic()
-        return next_lookup(0.0)
+        return next_lookup(0.0) if traits.dedupe in (Dedupe.LIST, Dedupe.CLIENT_ID) else None
 
     async def find(self, task: Task, track: Track, account: Account) -> Delay:
         """

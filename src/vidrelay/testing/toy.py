@@ -190,6 +190,7 @@ class ToyProvider:
         self.download_seconds = 0.0
         self.upload_seconds = 0.0
         self.limits_seconds = 0.0
+        self.poll_seconds = 0.0
         self.copies: dict[str, str] = {}
         self.uploads: list[str] = []
         self.unlisted: set[str] = set()
@@ -242,6 +243,8 @@ class ToyProvider:
                 await self.clock.sleep(self.create_seconds)
         if kind == "download" and self.download_seconds:
             await self.clock.sleep(self.download_seconds)
+        if kind == "poll" and self.poll_seconds:
+            await self.clock.sleep(self.poll_seconds)
         if kind == "limits" and self.limits_seconds:
             await self.clock.sleep(self.limits_seconds)
         if kind == "upload":
