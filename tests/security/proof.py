@@ -86,14 +86,15 @@ def hosts_on_routes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
                 wrong += not answer.startswith(b"HTTP/1.1 403 ")
         return len(named), wrong, len(answers)
 
-    def state(life: Life) -> tuple[object, ...]:
-        told = [life.http.get(path).json() for path in ("/tasks", "/stats", "/accounts", "/cache")]
-        return (*told, sorted(str(path) for path in life.state.rglob("*")))
+    def state(life: Life) -> dict[str, object]:
+        told = {path: life.http.get(path).json() for path in ("/tasks", "/stats", "/accounts", "/cache")}
+        return {**told, "files": sorted(str(path) for path in life.state.rglob("*"))}
 
     with fresh() as folder, Life(folder) as life:
         before = state(life)
         values, wrong, answers = asyncio.run(run(life))
-        changed = state(life) != before
+        after = state(life)
+        changed = {name: [before[name], after[name]] for name in after if after[name] != before[name]}
     figures = {
         "hosts": values,
         "routes": len(ROUTES),
