@@ -3,6 +3,7 @@
 """
 
 import asyncio
+import functools
 import json
 import os
 import pty
@@ -419,11 +420,17 @@ def test_a_signal_is_passed_on_once(place: Place, name: str) -> None:
     And the command decides what becomes of it.
     """
     command = place.command("run", "--", sys.executable, "-c", CATCHING.format(name=name))
+    number = signal.Signals[name]
+    # What whoever runs the tests ignores (nohup: a hang-up) is ignored by what they start, and not passed on then.
+    heeded = functools.partial(signal.signal, number, signal.SIG_DFL)
     options = {"env": place.environ, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen(command, **options) as child:
-        assert child.stdout.readline() == "ready\n"
-        child.send_signal(signal.Signals[name])
-        rest, _ = child.communicate(timeout=60)
+    with subprocess.Popen(command, preexec_fn=heeded, **options) as child:  # noqa: PLW1509 no threads of ours
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(number)
+            rest, _ = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert (rest, child.returncode) == ("caught 1\n", 42)
 
 
