@@ -6,11 +6,10 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -210,14 +209,13 @@ def own_relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 @pytest.mark.xdist_group("docs")
 @pytest.mark.parametrize(("page", "language", "n"), EXAMPLES, ids=lambda value: getattr(value, "stem", str(value)))
 def test_examples_do_what_they_say(
-    page: Path, language: str, n: int, own_relay: dict[str, str], tmp_path: Path
+    page: Path, language: str, n: int, own_relay: dict[str, str], tmp_path: Path, *, needs: Callable[[str], None]
 ) -> None:
     """
     Each example of the README and of "use it from an app" runs as it stands and leaves an MP4.
     """
     command = {"python": [sys.executable], "javascript": ["node", "--input-type=module"], "bash": ["bash", "-e"]}
-    if shutil.which(command[language][0]) is None:
-        pytest.skip(f"{command[language][0]} is not on this machine")
+    needs(command[language][0])
     code = FENCE.findall(text(page))[n][1]
     done = subprocess.run(
         command[language],

@@ -8,12 +8,11 @@ import json
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -225,11 +224,11 @@ def test_fish_and_powershell_have_their_own_quotes() -> None:
     assert written(found, Shell.POWERSHELL) == told
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
-def test_values_reach_fish_as_they_are() -> None:
+def test_values_reach_fish_as_they_are(needs: Callable[[str], None]) -> None:
     """
     Whatever it would make of them.
     """
+    needs("fish")
     script = "\n".join([*written(Variables(values=ODD), Shell.FISH), f"{sys.executable} -c '{SHOWN}'"])
     told = json.loads(subprocess.run(["fish", "-c", script], capture_output=True, check=True).stdout)
     assert {name: told[name] for name in ODD} == ODD

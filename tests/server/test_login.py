@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 
 import pytest
 from loopback import TOKEN, Served
@@ -148,11 +147,11 @@ async def run_script(served: Served, code: str) -> list[str]:
     return said.decode().splitlines()
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-async def test_the_pages_script_takes_the_code_out_of_sight_and_keeps_the_key_in_its_tab(served):
+async def test_the_pages_script_takes_the_code_out_of_sight_and_keeps_the_key_in_its_tab(served, needs):
     """
     It spends the code, keeps the key in the tab's storage and goes on; a used code is told, and leads nowhere.
     """
+    needs("node")
     code = await new_code(served)
     shown, kept, to, says = await run_script(served, code)
     assert (shown, to, says) == ("shown /login", "to /", "says nothing")

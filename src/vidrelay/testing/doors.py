@@ -194,9 +194,7 @@ class DoorSheet:
         words: The word of each phase that the SDK knows, as its own source or the fact sheet has it.
         content: The path that gives a result's bytes, with `{id}` in it; None where answers hold an address.
         address: The path whose answer holds a result's address, with `{id}` in it; None where a status answer does.
-        force_in_body: Whether `vidrelay_force` can stand in a create's body.
         unknown: A place in a create's body where a parameter that nobody knows is put, as a path of names.
-        errors_are_200: Whether the provider tells its errors with HTTP 200.
     """
 
     door: Door
@@ -207,9 +205,7 @@ class DoorSheet:
     words: Mapping[Phase, Any]
     content: str | None = None
     address: str | None = None
-    force_in_body: bool = True
     unknown: Sequence[str] = ()
-    errors_are_200: bool = False
 
 
 class DoorContract:
@@ -316,12 +312,10 @@ class DoorContract:
         call = DoorCall(method="POST", path=self.sheet.creates[0].path, base=BASE)
         reply = self.sheet.door.write_error(problem, call)
         assert "what went wrong here" in str(reply.value)
-        assert reply.status == (200 if self.sheet.errors_are_200 else status)
+        assert reply.status == status
 
     def test_another_version_can_be_asked_for_in_the_body(self) -> None:
         """`vidrelay_force` in the body forces, and is not sent on."""
-        if not self.sheet.force_in_body:
-            pytest.skip("this provider's bodies have no room for it")
         create = self.sheet.creates[0]
         body: Any
         if isinstance(create.body, FormBody):
