@@ -8,39 +8,17 @@ Its arguments are the base address, and the package and class of the client.
 import json
 import os
 import sys
-import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
+from picture import BASE64
+from zhipu_steps import clip, ended
+
 BASE, PACKAGE, CLIENT = sys.argv[1:4]
 KEY = os.environ["SDK_KEY"]
-PICTURE = (
-    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsItiVKMZzQi+hcEKLNXzWgQEBAQEBAQE"
-    "BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQELgtKuwFL1RdEugAAAABJRU5ErkJggg=="
-)
 SDK = import_module(PACKAGE)
 MODEL = "cogvideox-3"
-
-
-def clip(url: str) -> bool:
-    """
-    Fetch the clip, and tell whether it is one.
-    """
-    with urllib.request.urlopen(url) as reply:
-        return reply.read()[4:8] == b"ftyp"
-
-
-def ended(client: Any, made: Any) -> Any:
-    """
-    Ask until the clip is made, or failed.
-    """
-    while True:
-        seen = client.videos.retrieve_videos_result(id=made.id)
-        if seen.task_status != "PROCESSING":
-            return seen
-        time.sleep(0.1)
 
 
 def refused(call: Any, **asked: Any) -> list[Any]:
@@ -68,7 +46,7 @@ def main() -> None:
     forced = videos.generations(model=MODEL, prompt="the same boat", extra_body={"vidrelay_force": True})
     bare, uri = (
         videos.generations(model=MODEL, prompt="a still", image_url=picture)
-        for picture in (PICTURE, f"data:image/png;base64,{PICTURE}")
+        for picture in (BASE64, f"data:image/png;base64,{BASE64}")
     )
     seen: dict[str, Any] = {
         "created": [made.task_status, made.request_id, made.model],

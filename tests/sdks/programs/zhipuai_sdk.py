@@ -4,30 +4,10 @@ The official `zhipuai` SDK, in an environment of its own: what the program saw i
 
 import json
 import sys
-import time
-import urllib.request
 from typing import Any
 
+from zhipu_steps import clip, ended
 from zhipuai import ZhipuAI, core
-
-
-def clip(url: str) -> bool:
-    """
-    Fetch the clip, and tell whether it is one.
-    """
-    with urllib.request.urlopen(url) as reply:
-        return reply.read()[4:8] == b"ftyp"
-
-
-def ended(client: Any, made: Any) -> Any:
-    """
-    Ask until the clip is made, or failed.
-    """
-    while True:
-        seen = client.videos.retrieve_videos_result(id=made.id)
-        if seen.task_status != "PROCESSING":
-            return seen
-        time.sleep(0.05)
 
 
 def refused(client: Any, **asked: Any) -> list[Any]:
