@@ -225,7 +225,7 @@ class World:
             task = self.http.get(f"/task/{task_id}", params={"wait": 5, "seen": task["state"]}).json()
         return task
 
-    def until_true(self, told: Callable[[], bool], *, seconds: float = 20) -> None:
+    def until_true(self, told: Callable[[], Any], *, seconds: float = 40) -> None:
         """
         Look until it is so.
         """

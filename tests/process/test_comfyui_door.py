@@ -52,6 +52,8 @@ def test_a_job_is_found_by_its_clients_own_id_after_a_kill(world):
     """The client that comes back asks for what it chose."""
     simulator = comfyui(world)
     assert world.http.post("/comfyui/prompt", json={"prompt": graph(), "prompt_id": OWN}).json()["prompt_id"] == OWN
+    # Durable is not sent: of a create that dies on its way a server without history can rightly tell nothing.
+    world.until_true(lambda: simulator.ledger()["jobs"])
     world.kill()
     world.start()
     world.until_true(lambda: OWN in world.http.get(f"/comfyui/history/{OWN}").json())
