@@ -36,6 +36,10 @@ def _bad(code: int, data: object = None) -> dict:
     return {"code": code, "message": "no", "request_id": "q4", "status": code, "data": data}
 
 
+def _gateway(code: str) -> dict:
+    return {"ResponseMetadata": {"RequestId": "q5", "Error": {"CodeN": 100000, "Code": code, "Message": "no"}}}
+
+
 class TestJimeng(AdapterContract):
     """
     What holds for every provider.
@@ -60,6 +64,11 @@ class TestJimeng(AdapterContract):
             "50430": Meaning.WINDOW,
             "50500": Meaning.AGAIN,
             "50501": Meaning.AGAIN,
+            # What stands before the service says it by name, and a clock that is wrong here with 400.
+            **dict.fromkeys(("InvalidTimestamp", "InvalidAuthorization", "InvalidCredential"), Meaning.AUTH),
+            "MissingRequestInfo": Meaning.AUTH,
+            "InvalidActionOrVersion": Meaning.REJECTED,
+            "FlowLimitExceeded": Meaning.RATE,
         },
         job_codes={
             **{str(code): Meaning.MODERATED for code in CONTENT},
@@ -95,6 +104,10 @@ class TestJimeng(AdapterContract):
             Sample(of="poll", data=_bad(50400, {"status": "not_found"}), outcome=NotThere, status=400),
             Sample(of="poll", data=_bad(50400, {"status": "expired"}), outcome=Failed, status=400),
             Sample(of="poll", data=_bad(50429), outcome=Refused, status=429),
+            # A way that leads nowhere says nothing of the task.
+            Sample(of="poll", data=_gateway("ServiceNotFound"), outcome=Trouble, status=404),
+            Sample(of="poll", data=_gateway("InvalidActionOrVersion"), outcome=Trouble, status=404),
+            Sample(of="poll", data=_gateway("InvalidTimestamp"), outcome=Refused, status=400),
         ),
     )
 
@@ -266,6 +279,17 @@ async def test_a_job_known_by_its_id_alone_is_asked_for_under_each_key():
     it = TestJimeng.sheet.rehearse()
     task = await it.submitted(it.task(resolution="720p"))
     assert isinstance(await it.poll(replace(task, parameters={}, model_version=None)), StillRunning)
+
+
+async def test_a_job_is_not_gone_while_one_of_the_keys_could_not_be_asked_for():
+    """It may be under just that one; all the others do not know it."""
+    it = TestJimeng.sheet.rehearse()
+    task = replace(await it.submitted(it.task()), parameters={}, model_version=None)
+    it.arm("poll-error=503")
+    assert isinstance(await it.poll(task), Trouble)
+    assert isinstance(await it.poll(task), StillRunning)
+    it.engine.restart(forget=True)
+    assert isinstance(await it.poll(task), NotThere)
 
 
 def test_a_check_that_is_answered_by_the_service_itself_has_a_good_key():

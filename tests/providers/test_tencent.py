@@ -44,6 +44,17 @@ CREATE_CODES = {
     "AuthFailure": Meaning.AUTH,
     "AuthFailure.SignatureFailure": Meaning.AUTH,
     "AuthFailure.SecretIdNotFound": Meaning.AUTH,
+    "AuthFailure.SignatureExpire": Meaning.AUTH,
+    "IpNotInWhitelist": Meaning.AUTH,
+    **dict.fromkeys(
+        (
+            *("UnknownParameter", "UnsupportedOperation", "OperationDenied", "InvalidAction", "InvalidRequest"),
+            *("ActionOffline", "RequestSizeLimitExceeded", "NoSuchVersion", "UnsupportedRegion", "UnsupportedProtocol"),
+        ),
+        Meaning.REJECTED,
+    ),
+    "LimitExceeded": Meaning.BALANCE,
+    "ServiceUnavailable": Meaning.AGAIN,
     "NobodyKnows.This": Meaning.AGAIN,
 }
 JOB_CODES = {

@@ -100,13 +100,15 @@ class JimengAdapter(SignedAdapter):
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
-        One call, which names the `req_key` too. A job that failed is `done`: the code tells.
+        One call, which names the `req_key` too. A job that failed is `done`: the code tells. Where several keys are
+        tried, it may be under one that could not be asked for.
         """
         outcome: PollOutcome = NOT_OURS
         for req_key in _req_keys(task) if self.usable(task.remote_id) is not None else ():
-            outcome = yield from self._asked(req_key, task)
-            if not isinstance(outcome, NotThere | Trouble):
-                break
+            seen = yield from self._asked(req_key, task)
+            if not isinstance(seen, NotThere | Trouble):
+                return seen
+            outcome = outcome if isinstance(outcome, Trouble) else seen
         return outcome
 
     def _asked(self, req_key: str, task: Task) -> Conversation[PollOutcome]:

@@ -71,6 +71,11 @@ CODES: Codes = {
     "50429": Meaning.RATE,
     "50430": Meaning.WINDOW,
     **dict.fromkeys(("50500", "50501"), Meaning.AGAIN),
+    # What stands before the service: a clock that is wrong here has the same status as a wrong request there.
+    **dict.fromkeys(("InvalidTimestamp", "InvalidAuthorization", "InvalidCredential"), Meaning.AUTH),
+    "MissingRequestInfo": Meaning.AUTH,
+    # Its 404 is about the way to the service, and says nothing of a task.
+    **dict.fromkeys(("ServiceNotFound", "InvalidActionOrVersion"), Meaning.REJECTED),
 }
 
 

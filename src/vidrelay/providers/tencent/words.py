@@ -54,7 +54,12 @@ CODES: Codes = {
     **dict.fromkeys(("InvalidParameter*", "MissingParameter*", "FailedOperation.Image*"), Meaning.REJECTED),
     **dict.fromkeys(("ResourcesSoldOut*", "ResourceInsufficient*", "ResourceUnavailable*"), Meaning.BALANCE),
     **dict.fromkeys(("FailedOperation.JobNotExist", "FailedOperation.JobNotFound"), Meaning.MISSING),
-    **dict.fromkeys(("AuthFailure*", "UnauthorizedOperation*"), Meaning.AUTH),
+    **dict.fromkeys(("AuthFailure*", "UnauthorizedOperation*", "IpInBlacklist", "IpNotInWhitelist"), Meaning.AUTH),
+    # What every service of Tencent Cloud may say of a call that it does not carry out.
+    **dict.fromkeys(("UnknownParameter*", "UnsupportedOperation*", "OperationDenied*"), Meaning.REJECTED),
+    **dict.fromkeys(("InvalidAction", "InvalidRequest", "ActionOffline", "RequestSizeLimitExceeded"), Meaning.REJECTED),
+    **dict.fromkeys(("NoSuchProduct", "NoSuchVersion", "UnsupportedProtocol", "UnsupportedRegion"), Meaning.REJECTED),
+    "LimitExceeded*": Meaning.BALANCE,
 }
 
 

@@ -33,6 +33,11 @@ _REFUSALS = {
 }
 _GATEWAY = {Why.AUTH: (401, "SignatureDoesNotMatch"), Why.BALANCE: (402, "AccountOverdue")}
 """What stands before the service answers in another form; for an account without money that is not documented."""
+_GATEWAY_STATUSES = {
+    **dict.fromkeys(("InvalidTimestamp", "InvalidAuthorization", "InvalidCredential", "MissingRequestInfo"), 400),
+    **dict.fromkeys(("ServiceNotFound", "InvalidActionOrVersion"), 404),
+    "FlowLimitExceeded": 429,
+}
 _STATUSES = {**dict.fromkeys(("50429", "50430"), 429), **dict.fromkeys(("50500", "50501"), 500)}
 
 
@@ -76,8 +81,8 @@ class JimengWords(Words):
         """
         `{"code", "message", "request_id", "status", "data": null}`, or the gateway's form for a key.
         """
-        if isinstance(why, Why) and why in _GATEWAY:
-            status, name = _GATEWAY[why]
+        if why in _GATEWAY or why in _GATEWAY_STATUSES:
+            status, name = _GATEWAY[why] if isinstance(why, Why) else (_GATEWAY_STATUSES[why], why)
             error = {"CodeN": 100010, "Code": name, "Message": message}
             return Answer(status=status, data={"ResponseMetadata": {"RequestId": "q1", "Error": error}})
         code = _REFUSALS[why] if isinstance(why, Why) else why
