@@ -442,3 +442,22 @@ def test_no_word_of_an_answer_is_shown_as_it_is():
     for detail in (seen.problem.detail, refused.problem.detail):
         assert "key-canary" not in detail
         assert "\u001b" not in detail
+
+
+@pytest.mark.parametrize("extra", [{"store": False}, {"stream": True}])
+def test_a_clip_that_could_not_be_asked_for_again_is_not_paid(extra):
+    """What Google does not keep, or tells in a stream alone, would be lost."""
+    with pytest.raises(InvalidRequest) as refused:
+        TestOmni.sheet.rehearse().task(**OMNI, extra=extra)
+    assert refused.value.field in extra
+    assert TestOmni.sheet.rehearse().task(**OMNI, extra={"store": True}).parameters["store"] is True
+
+
+@pytest.mark.parametrize("message", ["API key not valid. Please pass a valid API key.", "API key expired."])
+def test_interactions_tell_a_wrong_key_by_words_alone(message):
+    """Their errors have no details; the key is the account's matter all the same."""
+    it = TestOmni.sheet.rehearse()
+    told = {"error": {"code": "invalid_argument", "message": message}}
+    outcome = converse(it.adapter.submit(it.task(**OMNI)), reply(told, status=400))[1]
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "auth"

@@ -265,3 +265,10 @@ def test_an_interaction_that_was_deleted_is_not_there() -> None:
     assert call_door(DOOR, "DELETE", f"/v1/interactions/{TASK}").json == {}
     with pytest.raises(UnknownTask):
         call_door(DOOR, "GET", f"/v1/interactions/{TASK}", grant=lambda _: view_of(State.DONE, gone=True))
+
+
+@pytest.mark.parametrize("more", [{"store": False}, {"store": False, "background": False}, {"stream": True}])
+def test_an_interaction_that_is_not_kept_is_refused_before_it_is_paid(more: dict[str, Any]) -> None:
+    """It is made in the background, and nothing could be asked for afterwards."""
+    with pytest.raises(InvalidRequest):
+        call_door(DOOR, "POST", "/v1/interactions", {**ASKED, **more})

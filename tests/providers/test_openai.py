@@ -274,7 +274,7 @@ def test_a_4xx_that_says_why_is_final(status: int) -> None:
     assert "size is wrong" in failed.problem.detail
 
 
-@pytest.mark.parametrize("status", [400, 404, 413, 422])
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
 def test_a_4xx_that_says_nothing_settles_nothing(status: int) -> None:
     """A page of some proxy is no rejection by the provider."""
     assert isinstance(submitted(reply(b"<html>Bad Request</html>", status=status)), Unknown)

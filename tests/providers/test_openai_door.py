@@ -3,16 +3,18 @@ The Videos API's door: what is its own, beside what holds for every door.
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from vidrelay.core.door import FormBody, Part, Phase
-from vidrelay.core.errors import UnknownTask
+from vidrelay.core.door import FileReply, FormBody, Look, Page, Part, Phase, Wish
+from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import Request, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import make as make_adapter
 from vidrelay.providers.openai.door import make
 from vidrelay.testing.doors import DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.records import make_task
 
 DOOR = make(None)
 TEXT = FormBody(fields=(("prompt", "a boat"), ("model", "sora-2"), ("seconds", "8"), ("size", "1280x720")))
@@ -71,3 +73,48 @@ def test_a_clip_that_was_deleted_is_not_there() -> None:
         call_door(DOOR, "GET", "/v1/videos/x", grant=lambda _: view_of(State.DONE, gone=True))
     pages = [view_of(State.DONE, gone=True), view_of(State.DONE)]
     assert len(call_door(DOOR, "GET", "/v1/videos", grant=lambda _: pages).json["data"]) == 1
+
+
+@pytest.mark.parametrize(("field", "inner"), [("image_url", "https://pictures.test/a.png"), ("file_id", "file-1")])
+def test_an_object_in_a_form_is_one_again(field: str, inner: str) -> None:
+    """The SDK spells such an object as `input_reference[file_id]`; a server that is told JSON wants the object."""
+    form = FormBody(fields=(*TEXT.fields, (f"input_reference[{field}]", inner)))
+    sent = call_door(DOOR, "POST", "/v1/videos", form).wishes[0].new.prepared.parameters
+    assert sent["input_reference"] == {field: inner}
+    assert not [name for name in sent if "[" in name]
+
+
+def test_the_oldest_come_first_where_they_are_asked_for_first() -> None:
+    """Page after page, each clip stands in the list once."""
+    history = [view_of(State.DONE, task=make_task(id=f"task-{number}")) for number in range(250, 0, -1)]
+
+    def grant(wish: Wish) -> Any:
+        if isinstance(wish, Look):
+            return history[0]
+        assert isinstance(wish, Page)
+        older = [view.task.id for view in history].index(wish.after) + 1 if wish.after else 0
+        return history[older : older + wish.limit]
+
+    seen: list[str] = []
+    while True:
+        query = {"order": "asc", "limit": "60", **({"after": seen[-1]} if seen else {})}
+        told = call_door(DOOR, "GET", "/v1/videos", query=query, grant=grant).json
+        seen += [video["id"] for video in told["data"]]
+        if not told["has_more"]:
+            break
+    assert seen == [f"task-{number}" for number in range(1, 251)]
+
+
+@pytest.mark.parametrize("variant", ["thumbnail", "spritesheet", "16"])
+def test_what_is_not_the_clip_is_not_given_as_it(variant: str) -> None:
+    """A film that is called a thumbnail would be stored as one."""
+    with pytest.raises(InvalidRequest) as refused:
+        call_door(DOOR, "GET", "/v1/videos/x/content", query={"variant": variant})
+    assert refused.value.field == "variant"
+
+
+@pytest.mark.parametrize(("variant", "index"), [({}, 0), ({"variant": "video"}, 0), ({"variant": "2"}, 2)])
+def test_a_variant_is_the_clip_or_its_number(variant: dict[str, str], index: int) -> None:
+    """OpenAI's word for the clip, SGLang's number of one of several, or neither."""
+    asked = call_door(DOOR, "GET", "/v1/videos/x/content", query=variant)
+    assert asked.reply == FileReply(task_id="x", index=index)

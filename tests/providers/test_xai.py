@@ -135,3 +135,32 @@ def test_no_address_and_no_word_of_moderation_is_asked_again():
     it = TestXai.sheet.rehearse()
     task = replace(it.task(), remote_id="1")
     assert isinstance(converse(it.adapter.poll(task), reply({"status": "done", "video": {}}))[1], Trouble)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"model": "grok-imagine-video", "video": {"url": "https://vidgen.x.ai/x/y.mp4", "duration": 8}},
+        {"status": None, "video": {"url": "https://vidgen.x.ai/x/y.mp4"}},
+        {"status": "done", "video": {"file_output": {"public_url": "https://vidgen.x.ai/x/y.mp4"}}},
+    ],
+)
+def test_a_clip_that_is_there_is_fetched(told):
+    """Without a status, as xAI's clients take it; and where only its copy in xAI's store has an address."""
+    it = TestXai.sheet.rehearse()
+    seen = converse(it.adapter.poll(replace(it.task(), remote_id="1")), reply(told))[1]
+    assert isinstance(seen, Ready)
+    assert [one.url for one in seen.outputs] == ["https://vidgen.x.ai/x/y.mp4"]
+
+
+@pytest.mark.parametrize(
+    "text", ["Incorrect API key provided: ba***na.", "Incorrect%20API%20key%20provided:%20ba***na."]
+)
+def test_a_key_that_is_none_is_the_accounts_matter(text):
+    """It has been seen as a 400: the tasks must not end for it."""
+    told = {"code": "Client specified an invalid argument", "error": text}
+    it = TestXai.sheet.rehearse()
+    for conversation in (it.adapter.submit(it.task()), it.adapter.poll(replace(it.task(), remote_id="1"))):
+        outcome = converse(conversation, reply(told, status=400))[1]
+        assert isinstance(outcome, Refused)
+        assert outcome.reason == "auth"

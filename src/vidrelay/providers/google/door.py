@@ -26,7 +26,7 @@ from vidrelay.providers.doorway import (
     theirs,
     there,
 )
-from vidrelay.providers.google import veo, words
+from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.replies import object_of, rows_of
 
 HELD_SECONDS = 60.0
@@ -108,8 +108,7 @@ class GoogleDoor:
         the answer to this very call waits here.
         """
         body, force = create_in(call)
-        if body.get("stream"):
-            raise InvalidRequest("An interaction cannot be streamed through vidrelay.", field="stream")
+        interactions.refuse_unheard(body)
         model = words.model(text_in(body, "model"))
         if not model.startswith(words.OMNI):
             raise InvalidRequest(f"vidrelay makes clips: {model} is no model of Omni's.", field="model")

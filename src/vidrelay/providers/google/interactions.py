@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vidrelay.core.adapter import PollOutcome, Prepared
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Failed, Ready, StillRunning
 from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
@@ -51,7 +52,24 @@ def prepare(request: Request, assets: Mapping[str, Asset], model: str) -> Prepar
     if not (given.first is not None and given.others):
         task = "reference_to_video" if given.others else "image_to_video" if shown else "text_to_video"
         body["generation_config"] = {"video_config": {"task": task}}
-    return Prepared(model=model, parameters=with_extra(body, request.extra), seconds=seconds)
+    parameters = with_extra(body, request.extra)
+    refuse_unheard(parameters)
+    return Prepared(model=model, parameters=parameters, seconds=seconds)
+
+
+def refuse_unheard(body: Mapping[str, Any]) -> None:
+    """
+    Refuse a create whose clip could not be asked for afterwards: it is answered before the clip is made.
+
+    Raises:
+        InvalidRequest: It is to be streamed, or not to be kept by Google.
+    """
+    if body.get("stream"):
+        raise InvalidRequest("An interaction cannot be streamed through vidrelay.", field="stream")
+    if body.get("store") in (False, "false", 0):
+        raise InvalidRequest(
+            "vidrelay lets a clip be made in the background, and Google keeps what it makes so.", field="store"
+        )
 
 
 def written(content: Mapping[str, Any]) -> dict[str, Any]:

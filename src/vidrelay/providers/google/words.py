@@ -86,6 +86,7 @@ _FILE = re.compile(
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LONG_LIMIT = re.compile(r"per.?day|daily|spend", re.IGNORECASE)
 _POLICY = re.compile(r"usage guidelines|safety|content polic|responsible ai|sensitive|prohibited", re.IGNORECASE)
+_BAD_KEY = re.compile(r"api key (?:not valid|not found|expired)", re.IGNORECASE)
 _DELAY = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
 
 
@@ -103,7 +104,8 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     delays = [_seconds(text_of(one, "retryDelay")) for one in details]
     asked = [one for one in (read.retry_after, *delays) if one is not None]
     read = replace(read, retry_after=max(asked, default=None))
-    if any(text_of(one, "reason") == "API_KEY_INVALID" for one in details):
+    # Interactions tell no details.
+    if any(text_of(one, "reason") == "API_KEY_INVALID" for one in details) or _BAD_KEY.match(message or ""):
         return replace(read, meaning=Meaning.AUTH)
     if read.meaning is Meaning.RATE and _LONG_LIMIT.search(f"{message} {_quotas(details)}"):
         return replace(read, meaning=Meaning.BALANCE)

@@ -2,11 +2,23 @@
 The Videos API as its SDK and any client of that shape know it (fills port Door): `/v1/videos`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from itertools import takewhile
 from typing import Any
 
-from vidrelay.core.door import Answering, DoorCall, DoorReply, DoorRoute, FileReply, FormBody, JsonReply, Phase, View
-from vidrelay.core.errors import UnknownTask
+from vidrelay.core.door import (
+    Answering,
+    DoorCall,
+    DoorReply,
+    DoorRoute,
+    FileReply,
+    FormBody,
+    JsonReply,
+    Phase,
+    View,
+    Wish,
+)
+from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import (
     count_in,
@@ -21,10 +33,13 @@ from vidrelay.providers.doorway import (
     unix,
 )
 from vidrelay.providers.openai import parameters
-from vidrelay.providers.openai.words import IMAGE_URL, REFERENCE, REFERENCES
+from vidrelay.providers.openai.words import FILE_ID, IMAGE_URL, REFERENCE, REFERENCES
 
 POLL_MS = "500"
 """A status read costs nothing here, and an SDK that is not told otherwise takes a second."""
+
+MOST = 100
+"""So many clips stand in one page of the list."""
 
 _STATUS = {
     Phase.WAITING: "queued",
@@ -76,13 +91,16 @@ class OpenAiDoor:
         """
         The account's clips, newest first unless the oldest is asked for first.
         """
-        limit = count_in(call, default=20, most=100)
-        views = yield from page(limit, after=call.query.get("after"))
-        videos = [_object(view) for view in views if not view.gone]
+        limit, after = count_in(call, default=20, most=MOST), call.query.get("after")
         if call.query.get("order") == "asc":
-            videos.reverse()
+            views = yield from _oldest(after)
+            more = len(views) > limit
+            views = views[:limit]
+        else:
+            views = yield from page(limit, after=after)
+            more = len(views) == limit
+        videos = [_object(view) for view in views if not view.gone]
         ids = [video["id"] for video in videos] or [None]
-        more = len(views) == limit
         return JsonReply(
             value={"object": "list", "data": videos, "first_id": ids[0], "last_id": ids[-1], "has_more": more}
         )
@@ -91,9 +109,11 @@ class OpenAiDoor:
         """
         The clip's bytes.
         """
-        variant = call.query.get("variant", "")
+        variant = call.query.get("variant", "video")
+        if variant != "video" and variant not in map(str, range(16)):
+            raise InvalidRequest(f"vidrelay keeps the clip alone, not its {variant[:40]}.", field="variant")
         yield from look(call.params["id"])
-        return FileReply(task_id=call.params["id"], index=int(variant) if variant in map(str, range(16)) else 0)
+        return FileReply(task_id=call.params["id"], index=0 if variant == "video" else int(variant))
 
     def delete(self, call: DoorCall) -> Answering:
         """
@@ -125,8 +145,8 @@ def _fields(form: FormBody) -> dict[str, Any]:
     body: dict[str, Any] = {}
     for name, value in form.fields:
         outer, bracket, inner = name.partition("[")
-        if bracket and inner == f"{IMAGE_URL}]":
-            body[outer] = {IMAGE_URL: value}
+        if bracket and inner in (f"{IMAGE_URL}]", f"{FILE_ID}]"):
+            body[outer] = {inner[:-1]: value}
         else:
             body[name] = value
     for part in form.files:
@@ -135,6 +155,21 @@ def _fields(form: FormBody) -> dict[str, Any]:
         else:
             body[part.name] = part
     return body
+
+
+def _oldest(after: str | None) -> Generator[Wish, Any, list[View]]:
+    """
+    The account's clips, oldest first, from the one that came after `after`.
+    """
+    if after is not None:
+        yield from look(after)
+    views: list[View] = []
+    while True:
+        more = yield from page(MOST, after=views[-1].task.id if views else None)
+        newer = list(takewhile(lambda view: view.task.id != after, more))
+        views += newer
+        if len(newer) < MOST:
+            return [view for view in reversed(views) if not view.gone]
 
 
 def _video(view: View) -> DoorReply:

@@ -21,7 +21,10 @@ def refusal(
     """
     What the account must pause for: a bad key, too many requests; and of a create, no money or too many running.
     """
-    why = reason(data, key=key) or f"the provider answered {reply.status}"
+    said = reason(data, key=key)
+    if creating and said is None and reply.status != 429:
+        return None  # a proxy's page, which says nothing of what stands behind it
+    why = said or f"the provider answered {reply.status}"
     wait = wait_of(reply)
     if creating and reply.status == 403 and words.POLICY.search(why):
         return None

@@ -56,6 +56,7 @@ REFERENCE = "input_reference"
 REFERENCES = "input_references"
 """vLLM-Omni's field for several pictures."""
 IMAGE_URL = "image_url"
+FILE_ID = "file_id"
 URL_FIELDS = {Dialect.SGLANG: "reference_url", Dialect.VLLM_OMNI: "image_reference"}
 """Where a picture's address goes; elsewhere it is `input_reference`'s `image_url`."""
 

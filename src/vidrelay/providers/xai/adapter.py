@@ -118,11 +118,13 @@ class XaiAdapter(JsonAdapter):
         return Checked()
 
     def _seen(self, data: dict[str, Any]) -> PollOutcome:
+        video = object_of(data, "video")
+        # Where the file is kept in xAI's own store as well, that may have the only address.
+        url = text_of(video, "url") or text_of(object_of(video, "file_output"), "public_url")
         standing = words.STATES.read(text_of(data, "status"))
-        match standing:
+        # An older answer has the clip and no status, and is waited for in vain by its word.
+        match Standing.DONE if url and data.get("status") is None else standing:
             case Standing.DONE:
-                video = object_of(data, "video")
-                url = text_of(video, "url")
                 if not url and video.get("respect_moderation") is False:
                     return failed(Meaning.MODERATED, "xAI's moderation kept the clip back, and billed it")
                 return ready(url)

@@ -48,6 +48,8 @@ CODES: Codes = {}
 """No code is documented: the status says what an error is, and its text whether it is about money or policy."""
 
 _NO_CREDITS = re.compile(r"\bcredits?\b|spending limit|balance|insufficient funds", re.IGNORECASE)
+_BAD_KEY = re.compile(r"(?:incorrect|invalid)(?: |%20)api(?: |%20)key", re.IGNORECASE)
+"""A wrong key has been seen to be told with 400, and the text as in an address."""
 _POLICY = re.compile(r"moderat|content polic|safety|usage guideline", re.IGNORECASE)
 
 
@@ -60,6 +62,8 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     code, message = spoken(inner) if isinstance(inner, dict) else (text_of(data, "code"), text_of(data, "error"))
     read = said(reply, CODES, code=code, detail=message, secret=key)
     text = f"{code or ''} {message or ''}"
+    if reply.status == 400 and _BAD_KEY.search(text):
+        return replace(read, meaning=Meaning.AUTH)
     if reply.status in (402, 403, 429) and _NO_CREDITS.search(text):
         return replace(read, meaning=Meaning.BALANCE)
     if reply.status in (400, 403, 422) and _POLICY.search(text):
