@@ -58,7 +58,8 @@ class TestDashScope(AdapterContract):
             "CANCELED": Standing.CANCELLED,
         },
         create_codes={
-            **dict.fromkeys(("InvalidApiKey", "AccessDenied", "AccessDenied.Unpurchased"), Meaning.AUTH),
+            "InvalidApiKey": Meaning.AUTH,
+            **dict.fromkeys(("AccessDenied", "AccessDenied.Unpurchased", "Model.AccessDenied"), Meaning.REJECTED),
             **dict.fromkeys(("InvalidParameter", "InvalidParameter.DataInspection"), Meaning.REJECTED),
             **dict.fromkeys(("Model.NotExist", "ModelNotFound"), Meaning.REJECTED),
             "DataInspectionFailed": Meaning.MODERATED,
@@ -201,6 +202,42 @@ class TestDashScope(AdapterContract):
         assert isinstance(found, Undecided)
         assert not isinstance(found, Absent)
         assert not found.candidates
+
+    async def test_a_time_of_another_zone_still_names_a_candidate(self) -> None:
+        """That times are China's is not documented: a person is told of a job that was made then by world time."""
+        it = self.sheet.rehearse()
+        task, now = it.task(**SEEDLESS), datetime(2026, 11, 1, 12, tzinfo=UTC)
+        search = Search(sent_at=now, lost_at=now, elapsed=60.0, lost_ago=60.0, owned=frozenset())
+        row = {"task_id": "1", "task_status": "SUCCEEDED", "submit_time": "2026-11-01 12:00:01.000"}
+        listed = reply({"page_no": 1, "page_size": 100, "total": 1, "data": [row]})
+        told = {**row, "orig_prompt": task.request.prompt}
+        found = converse(it.adapter.find(task, search), listed, reply({"output": told}))[1]
+        assert isinstance(found, Undecided)
+        assert found.candidates == ("1",)
+        late = {**row, "submit_time": "9999-12-31 23:59:59.000"}
+        assert not converse(it.adapter.find(task, search), reply({"data": [late]}))[1].candidates
+
+    async def test_a_page_that_is_shorter_than_was_asked_for_is_not_the_last(self) -> None:
+        """Where the list tells that there is more of it, a second job of that prompt may stand there."""
+        it = self.sheet.rehearse()
+        task, now = it.task(**SEEDLESS), datetime(2026, 11, 1, 12, tzinfo=UTC)
+        search = Search(sent_at=now, lost_at=now, elapsed=60.0, lost_ago=60.0, owned=frozenset())
+        rows = [
+            {"task_id": name, "task_status": "SUCCEEDED", "submit_time": "2026-11-01 20:00:01.000"} for name in "12"
+        ]
+        pages = [reply({"page_size": 1, "total": 2, "data": [row]}) for row in rows]
+        told = [reply({"output": {**row, "orig_prompt": task.request.prompt}}) for row in rows]
+        found = converse(it.adapter.find(task, search), *pages, *told)[1]
+        assert isinstance(found, Undecided)
+        assert found.candidates == ("1", "2")
+
+    async def test_a_list_that_is_wrapped_is_read_too(self) -> None:
+        """The SDK takes one in `output` as well."""
+        it = self.sheet.rehearse()
+        task = replace(it.task(**SEEDLESS), remote_id="1")
+        listed = reply({"output": {"total": 1, "tasks": [{"task_id": "1", "task_status": "RUNNING"}]}})
+        told = converse(it.adapter.poll_many([task]), listed)[1]
+        assert isinstance(told[task.id], StillRunning)
 
     async def test_only_a_handful_is_asked_for(self) -> None:
         """However many jobs there are: the list, and five of them."""

@@ -182,11 +182,11 @@ class DashScopeAdapter(JsonAdapter):
             if output is None:
                 return of_call(words.error(reply, key=self.key))
             times, prompt = words.times(output), text_of(output, "orig_prompt")
-            if times.created_at is not None and not when.holds(times.created_at):
+            if not _may_be_of(when, output):
                 continue
             if prompt is not None and wanted is not None and prompt.strip() != wanted.strip():
                 continue
-            if prompt is None or wanted is None or times.created_at is None or has_more:
+            if prompt is None or wanted is None or has_more or not when.holds(times.created_at):
                 unsure.append(remote_id)
             else:
                 state = words.STATES.read(text_of(output, "task_status")).remote_state
@@ -203,7 +203,7 @@ class DashScopeAdapter(JsonAdapter):
         """
         ids: dict[str, None] = {}
         span = (search.sent_at - AROUND, search.lost_at + AROUND)
-        page = 0
+        page = seen = 0
         while True:
             page += 1
             reply = yield self._listing(page, model=task.model_version, span=span)
@@ -213,11 +213,14 @@ class DashScopeAdapter(JsonAdapter):
             if page == 1:
                 when = between(search, reply)
             for row in rows:
-                remote_id, made = text_of(row, "task_id") or "", words.times(row).created_at
-                if self.valid_id(remote_id) and remote_id not in search.owned and (made is None or when.holds(made)):
+                remote_id = text_of(row, "task_id") or ""
+                if self.valid_id(remote_id) and remote_id not in search.owned and _may_be_of(when, row):
                     ids[remote_id] = None
-            if len(rows) < PAGE or page == FIND_PAGES:
-                return list(ids), when, len(rows) < PAGE
+            seen += len(rows)
+            # A page may be shorter than was asked for, if there is a limit that is not documented.
+            whole = len(rows) < PAGE and (not rows or seen >= words.total_of(reply))
+            if whole or page == FIND_PAGES:
+                return list(ids), when, whole
 
     def cancel(self, task: Task) -> Conversation[CancelResult]:
         """
@@ -270,3 +273,11 @@ def make(settings: AdapterSettings) -> DashScopeAdapter:
         ConfigError: Its base URL is none.
     """
     return DashScopeAdapter(settings)
+
+
+def _may_be_of(when: Between, data: Mapping[str, Any]) -> bool:
+    """
+    Whether the task can have been made then, whichever zone its time is of; one that does not say when can.
+    """
+    made = words.readings(data)
+    return not made or any(map(when.holds, made))

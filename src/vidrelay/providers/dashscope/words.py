@@ -3,13 +3,13 @@ DashScope's words, said once.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.core.task import RemoteTimes
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import answered, number_of, read_object, rows_of, text_of, time_of
+from vidrelay.providers.replies import answered, number_of, object_of, read_object, rows_of, text_of, time_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -58,8 +58,10 @@ STATES = StatusWords(
 )
 
 CODES: Codes = {
-    **dict.fromkeys(("InvalidApiKey", "AccessDenied", "AccessDenied.*"), Meaning.AUTH),
+    "InvalidApiKey": Meaning.AUTH,
     **dict.fromkeys(("InvalidParameter*", "UnsupportedOperation*"), Meaning.REJECTED),
+    # Of one model or one kind of call, which the account may not make: the key is good for all the others.
+    **dict.fromkeys(("AccessDenied*", "Model.AccessDenied*"), Meaning.REJECTED),
     **dict.fromkeys(("Model.NotExist*", "ModelNotFound*"), Meaning.REJECTED),
     "DataInspectionFailed*": Meaning.MODERATED,
     "Arrearage*": Meaning.BALANCE,
@@ -89,9 +91,19 @@ def output_of(reply: HttpReply) -> dict[str, Any] | None:
 
 def rows_in(reply: HttpReply) -> list[dict[str, Any]] | None:
     """
-    The tasks of a list; None where the reply is none.
+    The tasks of a list; None where the reply is none. The SDK reads one that is wrapped in `output` as well.
     """
-    return rows_of(answered(reply) or {}, "data", "tasks")
+    data = answered(reply) or {}
+    rows = rows_of(data, "data", "tasks")
+    return rows_of(object_of(data, "output"), "tasks") if rows is None else rows
+
+
+def total_of(reply: HttpReply) -> float:
+    """
+    How many tasks the whole list has, as far as it tells.
+    """
+    data = answered(reply) or {}
+    return number_of(data, "total") or number_of(object_of(data, "output"), "total") or 0
 
 
 def status_of(row: Mapping[str, Any]) -> str | None:
@@ -112,13 +124,21 @@ def times(data: Mapping[str, Any]) -> RemoteTimes:
     )
 
 
-def when(data: Mapping[str, Any], name: str) -> datetime | None:
+def readings(data: Mapping[str, Any]) -> list[datetime]:
     """
-    The instant under that name: `2026-11-01 10:00:00.100` in China's time, or Unix milliseconds.
+    The instants at which a task may have been made: that its time, which names no zone, is China's is not documented.
+    """
+    told = (when(data, name, zone=zone) for zone in (CHINA, UTC) for name in ("submit_time", "gmt_create"))
+    return [instant for instant in told if instant is not None]
+
+
+def when(data: Mapping[str, Any], name: str, *, zone: tzinfo = CHINA) -> datetime | None:
+    """
+    The instant under that name: `2026-11-01 10:00:00.100` in that zone's time, or Unix milliseconds.
     """
     milliseconds = number_of(data, name)
     if milliseconds is None:
-        return time_of(data, name, zone=CHINA)
+        return time_of(data, name, zone=zone)
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if 0 < milliseconds < 1e14 else None
 
 

@@ -36,7 +36,7 @@ _REFUSALS = {
 }
 _STATUSES = {
     "InvalidApiKey": 401,
-    **dict.fromkeys(("AccessDenied", "AccessDenied.Unpurchased"), 403),
+    **dict.fromkeys(("AccessDenied", "AccessDenied.Unpurchased", "Model.AccessDenied"), 403),
     **dict.fromkeys(("Model.NotExist", "ModelNotFound"), 404),
     **dict.fromkeys(("Throttling", "Throttling.RateQuota", "Throttling.AllocationQuota"), 429),
     "InternalError": 500,
