@@ -263,6 +263,18 @@ def test_neither_secret_nor_token_is_told():
     assert not any(secret in ended.problem.detail for secret in (token, SECRET))
 
 
+def test_an_id_that_comes_as_a_number_is_one():
+    """It has digits only, and an id that is not read is a clip that was paid and cannot be found."""
+    it, data = TestKling.sheet.rehearse(), {**_running("submitted")["data"], "task_id": 867283741759111202}
+    task = it.task(**FIELDS)
+    made = converse(it.adapter.submit(task), reply({"code": 0, "data": data}))[1]
+    assert isinstance(made, Accepted)
+    assert made.remote_id == "867283741759111202"
+    running = replace(task, remote_id=made.remote_id)
+    told = converse(it.adapter.poll_many([running]), reply({"code": 0, "data": [data]}))[1]
+    assert set(told) == {task.id}
+
+
 # Our own id -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from vidrelay.core.adapter import Refused, Search, Undecided
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.task import Asset, Reference, Request
+from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
+from vidrelay.core.task import Asset, CancelOutcome, Reference, Request
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.vidu.adapter import make
@@ -169,6 +169,27 @@ async def test_a_picture_that_could_not_be_fetched_is_tried_again():
     for attempts, outcome in ((1, Refused), (2, Refused), (3, Failed)):
         it.arm("create-code=ImageDownloadFailure")
         assert isinstance(await it.run(it.adapter.submit(replace(task, attempts=attempts))), outcome)
+
+
+async def test_a_cancel_that_something_else_is_in_the_way_of_is_tried_again():
+    """`OperationInProcess` comes as a 400 as well, and says nothing of whether the task is scheduled."""
+    it = TestVidu.sheet.rehearse()
+    task = await it.submitted(it.task(**FIELDS))
+    it.arm("delete-code=OperationInProcess")
+    assert isinstance(await it.run(it.adapter.cancel(task)), Refused)
+    assert await it.run(it.adapter.cancel(task)) == Cancelled(outcome=CancelOutcome.STOPPED)
+
+
+def test_an_id_that_comes_as_a_number_is_one():
+    """An id that is not read is a clip that was paid and cannot be found."""
+    it, number = TestVidu.sheet.rehearse(), 949913121705701376
+    task = it.task()
+    made = converse(it.adapter.submit(task), reply({"task_id": number, "state": "created"}))[1]
+    assert isinstance(made, Accepted)
+    assert made.remote_id == str(number)
+    running = replace(task, remote_id=made.remote_id)
+    told = converse(it.adapter.poll_many([running]), reply({"tasks": [{"id": number, "state": "processing"}]}))[1]
+    assert set(told) == {task.id}
 
 
 # A lost create --------------------------------------------------------------------------------------------------------

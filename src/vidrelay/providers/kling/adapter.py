@@ -34,7 +34,7 @@ from vidrelay.providers.kling.parameters import prepare
 from vidrelay.providers.kling.token import Token
 from vidrelay.providers.listing import between
 from vidrelay.providers.pictures import bare, filled
-from vidrelay.providers.replies import date_of, number_of, object_of, rows_of, text_of
+from vidrelay.providers.replies import date_of, identity, number_of, object_of, rows_of, text_of
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
@@ -107,7 +107,7 @@ class KlingAdapter(JsonAdapter):
                 isinstance(outcome, Failed) and words.code_of(reply) in words.BAD_PARAMETERS and task.attempts > 1
             )
             return of_repeated((yield from self._looked_up(task)), outcome) if repeated else outcome
-        remote_id = self.usable(text_of(data, "task_id"))
+        remote_id = self.usable(identity(data, "task_id"))
         if remote_id is None:
             return without_id(reply)
         standing = words.STATES.read(text_of(data, "task_status"))
@@ -143,7 +143,7 @@ class KlingAdapter(JsonAdapter):
             if rows is None:
                 return of_call(self._error(reply))
             for row in rows:
-                remote_id = text_of(row, "task_id")
+                remote_id = identity(row, "task_id")
                 outcome = self._seen(row)
                 if remote_id in wanted and not isinstance(outcome, Trouble):
                     seen[wanted[remote_id]] = outcome
@@ -174,7 +174,7 @@ class KlingAdapter(JsonAdapter):
                 if isinstance(outcome, NotThere):
                     continue
                 return outcome
-            remote_id = text_of(data, "task_id") or ""
+            remote_id = identity(data, "task_id") or ""
             shown = text_of(object_of(data, "task_info"), words.EXTERNAL_ID)
             in_time = ours or (search is not None and between(search, reply).holds(words.times_of(data).created_at))
             if not self.valid_id(remote_id) or shown not in (None, name) or not in_time:

@@ -30,9 +30,10 @@ from vidrelay.core.task import Asset, BlockReason, CancelOutcome, RemoteTimes, R
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import answered, number_of, reason, rows_of, text_of, time_of
+from vidrelay.providers.replies import answered, identity, number_of, reason, rows_of, text_of, time_of
 from vidrelay.providers.verdicts import (
     NOT_OURS,
+    Meaning,
     Standing,
     failed,
     left_of,
@@ -104,7 +105,7 @@ class ViduAdapter(JsonAdapter):
             if words.is_unfetched(reply) and task.attempts < TRIES:
                 return Refused(scope=Scope.CREATES, reason=BlockReason.RATE, detail=error.detail, retry_after=5.0)
             return of_create(error)
-        remote_id = self.usable(text_of(data, "task_id"))
+        remote_id = self.usable(identity(data, "task_id"))
         if remote_id is None:
             return without_id(reply)
         standing = words.STATES.read(text_of(data, "state"))
@@ -132,7 +133,7 @@ class ViduAdapter(JsonAdapter):
         rows = rows_of(answered(reply) or {}, "tasks")
         if rows is None:
             return of_call(words.error(reply, key=self.key))
-        listed = {text_of(row, "id"): self._seen(row) for row in rows}
+        listed = {identity(row, "id"): self._seen(row) for row in rows}
         seen = {task.id: listed[task.remote_id] for task in tasks if task.remote_id in listed}
         # A row that does not show its clip leaves the task to a call of its own.
         return {task_id: outcome for task_id, outcome in seen.items() if not isinstance(outcome, Trouble)}
@@ -182,7 +183,7 @@ class ViduAdapter(JsonAdapter):
                 return of_call(words.error(reply, key=self.key))
             when = when or between(search, reply)
             for row in rows:
-                remote_id, payload = text_of(row, "id") or "", text_of(row, "payload")
+                remote_id, payload = identity(row, "id") or "", text_of(row, "payload")
                 if (
                     remote_id in search.owned
                     or not self.valid_id(remote_id)
@@ -205,7 +206,8 @@ class ViduAdapter(JsonAdapter):
         if 200 <= reply.status < 300:
             return Cancelled(outcome=CancelOutcome.STOPPED)
         error = words.error(reply, key=self.key)
-        if reply.status != 400 or not error.readable:
+        # OperationInProcess is a 400 too, and may work another time.
+        if reply.status != 400 or not error.readable or error.meaning is Meaning.RATE:
             return of_call(error)
         return of_refused_cancel((yield from self.poll(task)))
 

@@ -45,7 +45,7 @@ class ViduWords(Words):
     Five tasks at work at once; more are taken, and wait.
     """
 
-    DEFAULTS = MappingProxyType({"workers": 5})
+    DEFAULTS = MappingProxyType({"workers": 5, "url_seconds": 24 * 3600.0})
     STATUS_AT = ("state",)
     ID_AT = ("task_id",)
     SCHEME = "Token"
