@@ -112,6 +112,16 @@ def test_a_create_answers_with_its_own_external_id() -> None:
     assert said["data"]["task_info"] == {"external_task_id": "mine-2"}
 
 
+def test_a_joined_task_is_known_by_the_id_of_each_call() -> None:
+    """Who joined it knows no other id, and would take a 404 for a create that never arrived."""
+    joined, body = _view(State.RUNNING, external="mine-1"), {"prompt": "a boat", "external_task_id": "mine-2"}
+    assert call_door(DOOR, "POST", TEXT, body, grant=lambda _: joined).wishes[0].new.known_as == "mine-2"
+    said = call_door(DOOR, "GET", f"{TEXT}/mine-2", grant=lambda _: joined).json["data"]
+    assert (said["task_id"], said["task_info"]) == (joined.task.id, {"external_task_id": "mine-2"})
+    long = {**body, "external_task_id": "x" * 513}
+    assert call_door(DOOR, "POST", TEXT, long, grant=lambda _: joined).wishes[0].new.known_as is None
+
+
 def test_a_task_is_of_one_kind() -> None:
     """Kling knows it in the kind alone that it was made in; so do its lists."""
     text, image = _view(State.RUNNING), _view(State.RUNNING, kind="image2video")

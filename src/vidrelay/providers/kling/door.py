@@ -24,6 +24,8 @@ _STATUS = {
 }
 _CODES = {401: 1000, 403: 1103, 404: 1203, 405: 1202, 410: 1203, 429: 1302, 503: 5001, 504: 5002}
 _PICTURES = ("image", "image_tail", "static_mask")
+LONGEST_NAME = 512
+"""An `external_task_id` of more characters is not remembered."""
 
 
 class KlingDoor:
@@ -52,13 +54,11 @@ class KlingDoor:
                 body[name] = picture_in(body[name])
         if isinstance(body.get("dynamic_masks"), list):
             body["dynamic_masks"] = [_masked(one) for one in body["dynamic_masks"]]
-        prepared = as_sent({**body, "kind": kind})
-        view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force)
-        task = _task(view)
+        prepared, name = as_sent({**body, "kind": kind}), text_in(body, words.EXTERNAL_ID)
+        known_as = name if 0 < len(name) <= LONGEST_NAME else None
+        view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force, known_as=known_as)
         # The id of this very call: a task that it joined may have come with another.
-        if text_in(body, words.EXTERNAL_ID):
-            task["task_info"] = {words.EXTERNAL_ID: body[words.EXTERNAL_ID]}
-        return _said(task, view.task.id)
+        return _said(_task(view, name), view.task.id)
 
     def retrieve(self, kind: str, call: DoorCall) -> Answering:
         """
@@ -71,7 +71,7 @@ class KlingDoor:
             view = yield from _by_external_id(name, kind)
         if view.gone or not _is_of(kind)(view):
             raise UnknownTask("There is no such task of this kind.")
-        return _said(_task(view), view.task.id)
+        return _said(_task(view, "" if name == view.task.id else name), view.task.id)
 
     def several(self, kind: str, call: DoorCall) -> Answering:
         """
@@ -120,13 +120,16 @@ def _said(data: Any, request_id: str = "") -> JsonReply:
     return JsonReply(value={"code": 0, "message": "SUCCEED", "request_id": request_id, "data": data})
 
 
-def _task(view: View) -> dict[str, Any]:
+def _task(view: View, name: str = "") -> dict[str, Any]:
+    """
+    A task, under the `name` that the client has for it; empty: under the one that it came with.
+    """
     task, phase = view.task, view.phase
     told: dict[str, Any] = {
         "task_id": task.id,
         "task_status": _STATUS[phase],
         "task_status_msg": view.problem.detail if _STATUS[phase] == "failed" else "",
-        "task_info": {words.EXTERNAL_ID: task.parameters.get(words.EXTERNAL_ID) or ""},
+        "task_info": {words.EXTERNAL_ID: name or task.parameters.get(words.EXTERNAL_ID) or ""},
         "created_at": int(task.created_at.timestamp() * 1000),
         "updated_at": int(task.updated_at.timestamp() * 1000),
     }
