@@ -212,6 +212,17 @@ def test_only_what_waits_is_deleted_and_only_what_works_is_interrupted() -> None
             stopped("/interrupt", body, *both)
 
 
+def test_an_id_that_was_chosen_twice_means_the_latest() -> None:
+    """The first job of that id, another one, is not stopped for it."""
+    first, latest = of_graph(State.QUEUED, prompt_id="mine"), of_graph(State.QUEUED)
+
+    def grant(wish: Any) -> Any:
+        return [first, latest] if isinstance(wish, Live) else latest
+
+    wishes = call_door(DOOR, "POST", "/queue", {"delete": ["mine"]}, grant=grant).wishes
+    assert [wish.task_id for wish in wishes if isinstance(wish, Cancel)] == [latest.task.id]
+
+
 def test_an_entry_of_the_history_leads_to_the_files_by_their_nodes() -> None:
     """Each file stands under the node whose prefix its name at the server begins with."""
     graph = {**GRAPH, "12": {"class_type": "VHS_VideoCombine", "inputs": {"filename_prefix": "gif"}}}

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vidrelay.core.adapter import Checked, Dedupe, NotThere, Refused, Undecided, Unknown
-from vidrelay.core.errors import ConfigError
+from vidrelay.core.adapter import Checked, Dedupe, NotThere, Refused, Trouble, Undecided, Unknown
+from vidrelay.core.errors import ConfigError, InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
-from vidrelay.core.task import Reference
+from vidrelay.core.task import Reference, Request
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.registry import make_adapter
@@ -80,6 +80,9 @@ SAMPLES = (
     Sample(of="submit", data=_error("RequestLimitExceeded.JobNumExceed"), outcome=Refused),
     Sample(of="poll", data=_error("FailedOperation.JobNotExist"), outcome=NotThere),
     Sample(of="poll", data=_error("FailedOperation.JobNotFound"), outcome=NotThere),
+    # Asked about by its id alone, it is the job's own content that is refused; other trouble ends nothing.
+    Sample(of="poll", data=_error("FailedOperation.ModerationFailed"), outcome=Failed),
+    Sample(of="poll", data=_error("FailedOperation.InnerError"), outcome=Trouble),
 )
 
 
@@ -211,6 +214,20 @@ def test_the_words_of_a_request_to_klings_models():
         "Duration": "4",
         "ImageTail": {"Url": "https://x.example/a.png"},
     }
+
+
+def test_two_frames_have_room_in_one_call():
+    """Of 10 MB; those that have not are refused before anything is sent."""
+    adapter = TestKling.sheet.rehearse().adapter
+    frames = tuple(Reference(asset=PICTURE.id, role=role) for role in ("first_frame", "last_frame"))
+    for size, fits in ((3_750_000, True), (3_750_001, False)):
+        assets = {PICTURE.id: replace(PICTURE, size_bytes=size)}
+        if fits:
+            adapter.prepare(Request(prompt="a boat", references=frames), assets)
+            continue
+        with pytest.raises(InvalidRequest) as refusal:
+            adapter.prepare(Request(prompt="a boat", references=frames), assets)
+        assert refusal.value.field == "references"
 
 
 def test_a_picture_in_extra_chooses_the_kind_too():

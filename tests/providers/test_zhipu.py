@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from vidrelay.core.adapter import Dedupe, NotThere, Refused, Undecided, Unknown
+from vidrelay.core.adapter import Dedupe, NotThere, Refused, Trouble, Undecided, Unknown
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.task import Reference
@@ -70,6 +70,13 @@ class TestZhipu(AdapterContract):
                 status=429,
                 outcome=Refused,
             ),
+            # Asked about by its id alone, it is the job's own content that is refused.
+            Sample(of="poll", data={"error": {"code": "1301", "message": "unsafe"}}, status=400, outcome=Failed),
+            Sample(
+                of="poll",
+                data={**RUNNING, "error": {"code": "1301", "message": "unsafe"}},
+                outcome=Trouble,
+            ),
             Sample(of="poll", data={"error": {"code": "1214", "message": "no"}}, status=400, outcome=NotThere),
         ),
     )
@@ -94,6 +101,20 @@ class TestZhipu(AdapterContract):
         sent = it.requests[0].body
         assert isinstance(sent, bytes)
         assert json.loads(sent)["request_id"] == task.submission_key
+
+    async def test_an_id_of_the_users_own_that_was_used_before_is_refused(self) -> None:
+        """An older request had it, and this one was never tried before; tried again, it may be its own first try."""
+        it = self.sheet.rehearse(window=5)
+        await it.submitted(it.task(**self.sheet.fields, extra={"request_id": "mine"}))
+        other = it.task("another", **self.sheet.fields, extra={"request_id": "mine"})
+        refused = await it.run(it.adapter.submit(replace(other, attempts=1)))
+        assert isinstance(refused, Failed)
+        assert refused.problem.code == "rejected"
+        assert "1231" in refused.problem.detail
+        assert isinstance(await it.run(it.adapter.submit(replace(other, attempts=2))), Unknown)
+        ours = replace(it.task(**self.sheet.fields), attempts=1)
+        await it.submitted(ours)
+        assert isinstance(await it.run(it.adapter.submit(ours)), Unknown)
 
     async def test_a_lost_create_is_left_to_a_person(self) -> None:
         """Nothing is asked, for nothing could be learnt, and why is said."""

@@ -263,17 +263,19 @@ def _found(prompt_id: str) -> Granting:
 def _stop(wanted: list[Any], views: list[View], phase: Phase) -> Generator[Wish, Any, None]:
     """
     Stop those of the account's live tasks that are named and are in that phase. As ComfyUI, this passes over ids that
-    are not known.
+    are not known. One that clients have chosen more than once means the latest, as everywhere.
     """
-    known = {name: view for view in views for name in (id_of(view.task), view.task.id)}
+    ours, chosen = {view.task.id: view for view in views}, {id_of(view.task): view for view in views}
     for prompt_id in wanted:
         if not isinstance(prompt_id, str):
             continue
-        try:
-            view = known.get(prompt_id) or (yield from look(prompt_id))
-        except UnknownTask:
-            continue
-        if view.phase is phase:
+        view = ours.get(prompt_id)
+        if view is None:
+            try:
+                view = yield from look(prompt_id)
+            except UnknownTask:
+                view = chosen.get(prompt_id)
+        if view is not None and view.phase is phase:
             yield from cancel(view.task.id)
 
 

@@ -22,7 +22,7 @@ from vidrelay.core.adapter import (
     Undecided,
 )
 from vidrelay.core.lifecycle import Accepted, Found, StillRunning
-from vidrelay.core.messages import HttpRequest
+from vidrelay.core.messages import HttpReply, HttpRequest
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings
@@ -120,7 +120,7 @@ class TencentAdapter(SignedAdapter):
         for kind in self._kinds_of(task) if self.valid_id(remote_id) else ():
             reply = yield self._call(f"Describe{kind}Job", named, asks=True)
             response = words.taken(reply)
-            outcome = of_poll(words.error(reply, secret=self.secret)) if response is None else self._seen(response)
+            outcome = self._refused(reply) if response is None else self._seen(response)
             if not isinstance(outcome, NotThere):
                 break
         return outcome
@@ -170,6 +170,11 @@ class TencentAdapter(SignedAdapter):
     def _call(self, action: str, body: Any, *, creates: bool = False, asks: bool = False) -> HttpRequest:
         headers = {"X-TC-Action": action, "X-TC-Version": words.VERSION, "X-TC-Region": words.REGION}
         return self.signed(self.post("/", body, creates=creates, headers=headers), asks=asks)
+
+    def _refused(self, reply: HttpReply) -> PollOutcome:
+        error = words.error(reply, secret=self.secret)
+        # Nothing but the job's own content can be meant.
+        return failed(error.meaning, error.detail) if error.meaning is Meaning.MODERATED else of_poll(error)
 
     def _seen(self, response: dict[str, Any]) -> PollOutcome:
         match words.STATES.read(text_of(response, "Status")):

@@ -8,7 +8,7 @@ from typing import Any
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Asset, Request
-from vidrelay.providers.pictures import FIRST, LAST, Picture, measured, pictures
+from vidrelay.providers.pictures import FIRST, LAST, Picture, measured, pictures, together
 from vidrelay.providers.tencent import words
 from vidrelay.providers.uniform import at_most, one_of, only, whole, with_extra
 
@@ -52,6 +52,7 @@ def kling(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     if seconds is not None:
         body["Duration"] = str(seconds)
     given = pictures(request, assets, who=who, roles=(FIRST, LAST))
+    together(request, assets, max_bytes=words.PICTURE_BYTES, who=who)
     measured(request, assets, min_edge=words.MIN_EDGE, max_ratio=words.MAX_RATIO, who=who)
     if given.first is not None:
         body["Image"] = _image(given.first)

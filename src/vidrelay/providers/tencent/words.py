@@ -36,6 +36,7 @@ MAX_PROMPT, MAX_HUNYUAN_PROMPT = 2500, 200
 HUNYUAN_PICTURE_BYTES, HUNYUAN_MAX_EDGE, HUNYUAN_MIN_EDGE, HUNYUAN_MAX_RATIO = 6_000_000, 5000, 50, 4.0
 """8 MB of base64 hold 6 MB of a picture."""
 PICTURE_BYTES, MIN_EDGE, MAX_RATIO = 7_500_000, 300, 2.5
+"""A signed call has 10 MB at most, so both frames together have no more than one alone."""
 
 STATES = StatusWords(
     "tencent",

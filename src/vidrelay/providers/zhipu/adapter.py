@@ -23,7 +23,7 @@ from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import data_uri, filled
 from vidrelay.providers.replies import read_object, rows_of, text_of
-from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_create, of_poll, ready, without_id
+from vidrelay.providers.verdicts import NOT_OURS, Meaning, Standing, failed, of_create, of_poll, ready, without_id
 from vidrelay.providers.zhipu import words
 from vidrelay.providers.zhipu.parameters import prepare
 
@@ -64,8 +64,12 @@ class ZhipuAdapter(JsonAdapter):
         body["request_id"] = body.get("request_id") or task.submission_key
         reply = yield self.post("/videos/generations", body, creates=True)
         data = read_object(reply)
-        if not 200 <= reply.status < 300 or words.code_of(data) is not None:
-            return of_create(words.error(reply, key=self.key))
+        code, error = words.code_of(data), words.error(reply, key=self.key)
+        if code == words.EXISTS and task.parameters.get("request_id") and task.attempts <= 1:
+            # An id of the user's own, which an older request had: this one was never tried before.
+            return failed(Meaning.REJECTED, error.detail)
+        if not 200 <= reply.status < 300 or code is not None:
+            return of_create(error)
         remote_id = self.usable(text_of(data or {}, "id"))
         return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
@@ -78,11 +82,14 @@ class ZhipuAdapter(JsonAdapter):
             return NOT_OURS
         reply = yield self.get(f"/async-result/{remote_id}")
         data, error = read_object(reply), words.error(reply, key=self.key)
-        standing = words.STATES.read(text_of(data or {}, "task_status"))
-        code = words.code_of(data)
+        word, code = text_of(data or {}, "task_status"), words.code_of(data)
+        standing = words.STATES.read(word)
         if standing is Standing.FAILED:
             why = "it says FAIL and no more" if code is None else error.detail
             return failed(words.CODES.get(code or "", standing.meaning), why)
+        if word is None and words.CODES.get(code or "") is Meaning.MODERATED:
+            # Nothing but the job's own content can be meant.
+            return failed(Meaning.MODERATED, error.detail)
         if code in words.WRONG:
             return NotThere(detail=error.detail)
         if data is None or not 200 <= reply.status < 300 or code is not None:

@@ -34,6 +34,8 @@ STATES = StatusWords(
     },
 )
 
+EXISTS = "1231"
+"""A job of this request_id exists: a create was carried out before, under an id that is not told."""
 WRONG = frozenset({"1210", "1211", "1212", "1213", "1214", "1215"})
 """Wrong parameters; of a call whose only one is an id: no such task."""
 CODES: Codes = {
@@ -41,8 +43,7 @@ CODES: Codes = {
     **dict.fromkeys(("1110", "1111", "1112", "1121"), Meaning.AUTH),
     **dict.fromkeys(("1113", "1304", "1308", "1310"), Meaning.BALANCE),
     **dict.fromkeys((*WRONG, "1220", "1221", "1222", "1261"), Meaning.REJECTED),
-    # 1231 says that a job of this request_id exists: the create was carried out before, under an id that is not told.
-    **dict.fromkeys(("1200", "1230", "1231", "1234"), Meaning.AGAIN),
+    **dict.fromkeys(("1200", "1230", EXISTS, "1234"), Meaning.AGAIN),
     **dict.fromkeys(("1300", "1301"), Meaning.MODERATED),
     "1302": Meaning.WINDOW,
     **dict.fromkeys(("1303", "1305", "1312"), Meaning.RATE),
