@@ -303,8 +303,8 @@ asyncio.run(take_in(Path(sys.argv[1]).read_bytes(), Path(sys.argv[2])))
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (bomb(30_000, 30_000), TooLarge),
-        (bomb(6_000, 6_000, zlib.compress(b"\0" * 200_000_000, 9)), None),
+        (lambda: bomb(30_000, 30_000), TooLarge),
+        (lambda: bomb(6_000, 6_000, zlib.compress(b"\0" * 200_000_000, 9)), None),
     ],
 )
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel does not tell")
@@ -312,7 +312,7 @@ def test_a_bomb_does_not_grow_the_relay(content, error, tmp_path):
     """
     A huge picture, claimed or real, adds less than 20 MB to the process that takes it in.
     """
-    (tmp_path / "bomb.png").write_bytes(content)
+    (tmp_path / "bomb.png").write_bytes(content())
 
     child = subprocess.run(
         [sys.executable, "-c", TAKE_IN, str(tmp_path / "bomb.png"), str(tmp_path / "assets")],

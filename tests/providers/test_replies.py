@@ -34,17 +34,17 @@ def filled(start: bytes, piece: bytes, end: bytes, size: int = API_REPLY_BYTES) 
 
 
 BOMBS = {
-    "lists": filled(b'{"a":[', b"[],", b"1]}"),
-    "objects": filled(b'{"a":[', b"{},", b"1]}"),
-    "objects of objects": filled(b'{"a":[', b'{"a":{}},', b"1]}"),
-    "numbers": filled(b'{"a":[', b"9,", b"1]}"),
-    "large numbers": filled(b'{"a":[', b"1e1,", b"1]}"),
-    "empty texts": filled(b'{"a":[', b'"",', b"1]}"),
-    "names": b"{" + b",".join(b'"%x":0' % n for n in range(400_000)) + b"}",
-    "a text of wide characters": filled('{"a":"🦊'.encode(), b"x", b'"}'),
-    "a text without an end": filled(b'{"a":"', b'\\"', b""),
-    "a text of escapes": filled(b'{"a":"', b"\\n", b'"}'),
-    "a list of jobs without an end": filled(b'{"data":[', b'{"id":"x"},', b"1]}", LIST_REPLY_BYTES),
+    "lists": lambda: filled(b'{"a":[', b"[],", b"1]}"),
+    "objects": lambda: filled(b'{"a":[', b"{},", b"1]}"),
+    "objects of objects": lambda: filled(b'{"a":[', b'{"a":{}},', b"1]}"),
+    "numbers": lambda: filled(b'{"a":[', b"9,", b"1]}"),
+    "large numbers": lambda: filled(b'{"a":[', b"1e1,", b"1]}"),
+    "empty texts": lambda: filled(b'{"a":[', b'"",', b"1]}"),
+    "names": lambda: b"{" + b",".join(b'"%x":0' % n for n in range(400_000)) + b"}",
+    "a text of wide characters": lambda: filled('{"a":"🦊'.encode(), b"x", b'"}'),
+    "a text without an end": lambda: filled(b'{"a":"', b'\\"', b""),
+    "a text of escapes": lambda: filled(b'{"a":"', b"\\n", b'"}'),
+    "a list of jobs without an end": lambda: filled(b'{"data":[', b'{"id":"x"},', b"1]}", LIST_REPLY_BYTES),
 }
 
 
@@ -53,7 +53,7 @@ def test_a_reply_that_would_grow_is_not_unpacked(name: str) -> None:
     """
     Short on the wire and long in memory: reading it takes less than 50 MB more, and no time that anybody notices.
     """
-    answer = reply(BOMBS[name])
+    answer = reply(BOMBS[name]())
     tracemalloc.start()
     try:
         started = time.process_time()
