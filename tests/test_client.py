@@ -33,7 +33,7 @@ from vidrelay.core.errors import (
     WrongState,
 )
 from vidrelay.core.proof import client_proof, server_proof
-from vidrelay.core.task import Request, Resolution, State
+from vidrelay.core.task import Blocked, BlockReason, Request, Resolution, State
 from vidrelay.testing.clock import FakeClock
 
 TOKEN = "vrl_" + "b" * 43
@@ -458,6 +458,15 @@ def test_a_task_is_read_whole() -> None:
     assert view.timings.return_ == 2.5
     assert view.error is not None
     assert view.error.code == "moderation"
+
+
+def test_what_a_task_waits_for_is_read_with_its_detail() -> None:
+    """
+    What `waitingFor` tells goes before `blocked`, which has no word for a provider that does not answer.
+    """
+    held = {"reason": "network", "detail": "404", "until": None}
+    view = task_view(told(blocked={"reason": "window", "until": None}, waitingFor=held))
+    assert view.blocked == Blocked(reason=BlockReason.NETWORK, detail="404")
 
 
 def test_a_newer_relays_words_are_passed_over() -> None:

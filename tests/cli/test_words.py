@@ -31,6 +31,8 @@ TASK = TaskView(id="t1", state=State.QUEUED, account="main", provider="openai")
         ({"blocked": Blocked(reason="window"), "ahead": 1}, "in line, 1 ahead"),
         ({"blocked": Blocked(reason="auth")}, "refuses the key"),
         ({"blocked": Blocked(reason="disk")}, "disk is full"),
+        ({"blocked": Blocked(reason="network", detail="404: no \x1b[31mred")}, "tried again (404: no \\x1b[31mred)"),
+        ({"blocked": Blocked(reason="auth", detail="no such account")}, "(no such account)"),
         ({"state": State.SUBMITTING}, "handing over"),
         ({"state": State.RUNNING}, "generating"),
         ({"state": State.RUNNING, "remote_state": RemoteState.WORKING}, "generating"),

@@ -109,6 +109,22 @@ def test_what_is_known_beside_the_record_is_shown():
     assert task["blocked"] == {"reason": "rate", "until": "2026-11-30T12:00:00.005Z"}
 
 
+def test_what_the_contract_has_no_word_for_is_told_beside_it():
+    """
+    A task that waits for a provider that does not answer is not `blocked`; `waitingFor` tells why, only where there is
+    something to tell.
+    """
+    held = Blocked(reason="network", until=NOW, detail="404: no such address")
+    task = shown(standing=Standing(waiting_for=held))
+    assert task["blocked"] is None
+    assert task["waitingFor"] == {
+        "reason": "network",
+        "detail": "404: no such address",
+        "until": "2026-11-30T12:00:00.005Z",
+    }
+    assert "waitingFor" not in shown(standing=Standing(waiting_for=Blocked(reason="window")))
+
+
 def test_a_done_task_tells_where_its_files_are():
     """
     Each file is told with its absolute path, its address at the relay, length, hash and type.

@@ -488,3 +488,31 @@ async def test_a_lost_create_is_looked_for_with_the_copies_that_it_named(bench):
     async with bench.running():
         await bench.clock.advance(1)
     assert bench.adapter.found[0] == ["copy-1"]
+
+
+async def test_a_task_whose_upload_keeps_failing_tells_why_it_waits(bench):
+    """The line stands still for it: the first and who is behind it say what was answered, and till when it rests."""
+    bench.provider.arm("upload", *["html"] * 50)
+    async with bench.running():
+        first = await submit(bench)
+        second = await bench.submit("a fox")
+        await bench.clock.advance(600)
+        told = [bench.relay.standing(await bench.relay.get(task.id)) for task in (first, second)]
+        assert [(one.blocked and one.blocked.reason, one.waiting_for.reason) for one in told] == [
+            (None, BlockReason.NETWORK),
+            (BlockReason.WINDOW, BlockReason.NETWORK),
+        ]
+        assert "a picture could not be uploaded" in told[0].waiting_for.detail
+        bench.provider.faults.clear()
+        await bench.until(second.id, State.DONE)
+
+
+async def test_who_watches_is_told_that_an_upload_failed(bench):
+    """Nothing about the task is stored then, and its listeners hear all the same why it stays where it is."""
+    bench.provider.arm("upload", "html")
+    async with bench.running():
+        with bench.relay.watch() as heard:
+            task = await submit(bench)
+            await bench.clock.advance(1)
+        told = [heard.get_nowait() for _ in range(heard.qsize())]
+    assert task.id in [one.task.id for one in told if one is not None and one.event_id is None]

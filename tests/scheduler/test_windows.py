@@ -29,7 +29,7 @@ async def test_a_place_is_the_part_of_a_standing_that_nothing_is_reckoned_for(be
         seen = [await bench.relay.get(task.id) for task in tasks]
         whole, place = [bench.relay.standing(task) for task in seen], [bench.relay.place(task) for task in seen]
         assert [one.ahead for one in place] == [None, 0, 1]
-        assert place == [replace(one, eta=None, blocked=None) for one in whole]
+        assert place == [replace(one, eta=None, blocked=None, waiting_for=None) for one in whole]
         ended = await bench.until(tasks[0].id, State.DONE)
         assert bench.relay.place(ended) == bench.relay.standing(ended)
 

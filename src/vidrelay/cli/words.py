@@ -13,6 +13,7 @@ _BLOCKED = {
     "then: vidrelay accounts --resume {account}",
     BlockReason.DAILY_LIMIT: "the daily limit is reached",
     BlockReason.DISK: "the disk is full",
+    BlockReason.NETWORK: "the provider cannot be reached, or does not answer as it should; tried again",
 }
 
 _CANCEL = {
@@ -30,8 +31,7 @@ def stage(task: TaskView) -> str:
     """
     held = task.blocked.reason if task.blocked else None
     if held in _BLOCKED:
-        until = f" until {task.blocked.until:%H:%M:%S} UTC" if task.blocked and task.blocked.until else ""
-        return _BLOCKED[held].format(account=shown(task.account)) + until
+        return _BLOCKED[held].format(account=shown(task.account)) + _more(task)
     match task.state:
         case State.QUEUED:
             return "next in line" if not task.ahead else f"in line, {task.ahead} ahead"
@@ -54,6 +54,18 @@ def stage(task: TaskView) -> str:
             return f"cancelled: {_CANCEL[task.cancel]}"
         case _:
             return str(task.state)
+
+
+def _more(task: TaskView) -> str:
+    """
+    Until when the task is held up, and what the provider said of it.
+    """
+    held = task.blocked
+    if held is None:
+        return ""
+    word = "at" if held.reason == BlockReason.NETWORK else "until"
+    until = f" {word} {held.until:%H:%M:%S} UTC" if held.until else ""
+    return until + (f" ({shortened(held.detail, 300)})" if held.detail else "")
 
 
 def cancelled(task: TaskView) -> str:

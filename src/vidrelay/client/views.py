@@ -125,7 +125,7 @@ def task_view(told: Mapping[str, Any]) -> TaskView:
         queue_position=_count(told, "queuePosition"),
         progress=_number(told, "progress"),
         eta=_eta(told.get("eta")),
-        blocked=_blocked(told.get("blocked")),
+        blocked=_blocked(told.get("waitingFor")) or _blocked(told.get("blocked")),
         deduped=told.get("deduped") is True,
         from_cache=told.get("fromCache") is True,
         attempts=_count(told, "attempts") or 0,
@@ -197,9 +197,9 @@ def _blocked(told: Any) -> Blocked | None:
     if not isinstance(told, Mapping):
         return None
     reason = told.get("reason")
-    return (
-        Blocked(reason=BlockReason(reason), until=_instant(told.get("until"))) if reason in set(BlockReason) else None
-    )
+    if reason not in set(BlockReason):
+        return None
+    return Blocked(reason=BlockReason(reason), until=_instant(told.get("until")), detail=_text(told, "detail"))
 
 
 def _cancel(told: Any) -> CancelOutcome | None:

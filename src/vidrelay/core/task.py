@@ -357,17 +357,18 @@ class BlockReason(StrEnum):
 
 
 SHOWN_REASONS = tuple(reason for reason in BlockReason if reason is not BlockReason.NETWORK)
-"""The reasons that a task may show (contract section 3)."""
+"""The reasons that a task may show as `blocked` (contract section 3); `waitingFor` has every one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """
-    What a task waits for, and until when if known.
+    What a task waits for, and until when if known; `detail` is what was said of it, by the provider perhaps.
     """
 
     reason: BlockReason
     until: datetime | None = None
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,7 +377,8 @@ class Standing:
     What is known of a live task beside its record, kept in memory only.
 
     `ahead` counts the queued tasks before it; `progress` is 0 to 1; `queue_position` is the provider's own;
-    `candidates` are the provider's jobs that an uncertain task may be.
+    `waiting_for` is `blocked`, or what the contract has no word for there; `candidates` are the provider's jobs that an
+    uncertain task may be.
     """
 
     ahead: int | None = None
@@ -384,4 +386,5 @@ class Standing:
     progress: float | None = None
     eta: Eta | None = None
     blocked: Blocked | None = None
+    waiting_for: Blocked | None = None
     candidates: tuple[str, ...] = ()

@@ -110,7 +110,8 @@ def task_json(
     from_cache: bool = False,
 ) -> dict[str, Any]:
     """
-    A task as every answer and event shows it; each field of the contract is there.
+    A task as every answer and event shows it; each field of the contract is there. One that stands still has
+    `waitingFor` beside them, where more is known of that than `blocked` says.
 
     `path_of` tells where a file is on this machine; `deduped` and `from_cache` describe the one answer to a submit.
     """
@@ -140,6 +141,7 @@ def task_json(
         "timings": timings_json(task.timings()),
         "result": _result_json(task, path_of) if task.state is State.DONE else None,
         "error": _error_json(task.error, standing.candidates) if task.error is not None else None,
+        **_waiting_json(standing.waiting_for),
     }
 
 
@@ -196,6 +198,14 @@ def _blocked_json(blocked: Blocked | None) -> dict[str, Any] | None:
     if blocked is None:
         return None
     return {"reason": blocked.reason, "until": instant(blocked.until) if blocked.until is not None else None}
+
+
+def _waiting_json(waiting_for: Blocked | None) -> dict[str, Any]:
+    if waiting_for is None or waiting_for.detail is None:
+        return {}
+    told = {"reason": waiting_for.reason, "detail": waiting_for.detail}
+    until = instant(waiting_for.until) if waiting_for.until is not None else None
+    return {"waitingFor": {**told, "until": until}}
 
 
 def _error_json(problem: Problem, candidates: tuple[str, ...]) -> dict[str, Any]:

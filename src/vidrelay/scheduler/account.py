@@ -277,7 +277,17 @@ class Account:
         """
         for kept in self._kept(creates=creates):
             if kept.pause.reason in SHOWN_REASONS and kept.until > monotonic:
-                return Blocked(reason=kept.pause.reason, until=_as_of(kept, now, monotonic).until)
+                return _blocked(kept, now, monotonic)
+        return None
+
+    def troubled(self, *, now: datetime, monotonic: float) -> Blocked | None:
+        """
+        What keeps creates from being made that is no reason of the contract's: the provider cannot be reached, or does
+        not answer as it should. It is told until something has gone through.
+        """
+        for kept in self._kept(creates=True):
+            if kept.pause.reason not in SHOWN_REASONS and (kept.until > monotonic or self._refusals):
+                return _blocked(kept, now, monotonic)
         return None
 
     def _kept(self, *, creates: bool) -> list[_Rest]:
@@ -302,6 +312,11 @@ class Account:
                 return None
             amount *= Decimal(str(prepared.seconds))
         return Money(amount=amount, currency=price.currency)
+
+
+def _blocked(kept: _Rest, now: datetime, monotonic: float) -> Blocked:
+    until = _as_of(kept, now, monotonic).until if kept.until > monotonic else None
+    return Blocked(reason=kept.pause.reason, until=until, detail=kept.pause.detail or None)
 
 
 def _as_of(kept: _Rest, now: datetime, monotonic: float) -> Pause:

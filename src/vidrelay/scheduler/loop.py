@@ -41,7 +41,6 @@ LAST_WORD_SECONDS = 10.0
 set, it is answered as ever."""
 
 TROUBLE_SECONDS = 1.0
-TOLD_IN_LINE = 50
 SUPPLIED_AHEAD = 4
 """So many of the first in line of a window have their pictures uploaded at once."""
 
@@ -204,8 +203,7 @@ class Loop:
             await self._look_for_unsupplied(key, account, as_of)
         taken = await self._take_places(key, account, as_of)
         if taken:
-            # Everybody behind has moved up; those far back are not told of each step.
-            self._roster.moved_up(key, TOLD_IN_LINE)
+            self._roster.moved(key)
 
     async def _take_places(self, key: WindowKey, account: Account, as_of: datetime) -> int:
         taken = 0

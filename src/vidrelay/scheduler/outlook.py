@@ -46,21 +46,25 @@ class Outlook:
             return Standing()
         match task.state:
             case State.QUEUED:
+                blocked = self._blocked(task)
                 return Standing(
-                    ahead=self._roster.line.ahead(task.id), eta=self._eta_in_line(task), blocked=self._blocked(task)
+                    ahead=self._roster.line.ahead(task.id),
+                    eta=self._eta_in_line(task),
+                    blocked=blocked,
+                    waiting_for=self._waiting_for(task, blocked),
                 )
             case State.RUNNING:
+                blocked = self._blocked(task)
                 return Standing(
                     progress=track.progress,
                     queue_position=track.queue_position,
                     eta=self._eta_running(task),
-                    blocked=self._blocked(task),
+                    blocked=blocked,
+                    waiting_for=blocked,
                 )
             case State.UNCERTAIN:
-                return Standing(
-                    blocked=Blocked(reason=BlockReason.LOOKUP, until=self._next_lookup(track)),
-                    candidates=track.candidates,
-                )
+                blocked = Blocked(reason=BlockReason.LOOKUP, until=self._next_lookup(track))
+                return Standing(blocked=blocked, waiting_for=blocked, candidates=track.candidates)
             case _:
                 return Standing()
 
@@ -74,12 +78,21 @@ class Outlook:
     def _blocked(self, task: Task) -> Blocked | None:
         account = self._accounts.get(task.account)
         if account is None:
-            return Blocked(reason=BlockReason.AUTH)
+            return Blocked(reason=BlockReason.AUTH, detail=f"no account is named {task.account}")
         queued = task.state is State.QUEUED
         paused = account.blocked(creates=queued, now=self._clock.now(), monotonic=self._clock.monotonic())
         if paused is not None or not queued:
             return paused
         return self._full_window(task, account)
+
+    def _waiting_for(self, task: Task, blocked: Blocked | None) -> Blocked | None:
+        """
+        Why a queued task stands still: by what is told of the provider rather than by the line, which that holds up.
+        """
+        account = self._accounts.get(task.account)
+        if account is None or (blocked is not None and blocked.reason != BlockReason.WINDOW):
+            return blocked
+        return account.troubled(now=self._clock.now(), monotonic=self._clock.monotonic()) or blocked
 
     def _full_window(self, task: Task, account: Account) -> Blocked | None:
         """

@@ -18,6 +18,8 @@ from vidrelay.scheduler.track import Track
 KEPT_ENDED = 2_000
 """How many ended tasks stay in memory, so that asking for a fresh result costs no query."""
 
+TOLD_IN_LINE = 50
+
 QUEUE_LENGTH = 1_000
 """How far a listener may fall behind before its stream is closed."""
 
@@ -95,12 +97,12 @@ class Roster:
         """
         self._tell(Announcement(task=task, event_id=None))
 
-    def moved_up(self, key: WindowKey, count: int) -> None:
+    def moved(self, key: WindowKey) -> None:
         """
-        Tell that the first so many of a window's line have moved up.
+        Tell that a window's line has moved up, or stands still for another reason; those far back are not told of each.
         """
         if self._listeners:
-            for task_id in self.line.first(key, count):
+            for task_id in self.line.first(key, TOLD_IN_LINE):
                 self.progress(self._tasks[task_id])
 
     def find(self, task_id: str) -> Task | None:

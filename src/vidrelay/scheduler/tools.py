@@ -83,6 +83,9 @@ class Tools:
         )
         if pause.scope is Scope.CALLS:
             self.follower.break_off(account=account.name)
+        for key in self.roster.line.windows():
+            if key[0] == account.name:
+                self.roster.moved(key)
         await self._keep(account, pause.scope, pause)
 
     async def refused(self, task: Task, account: Account, refusal: Refused) -> None:

@@ -4,7 +4,7 @@ The JSON shapes of the HTTP interface, as JSON Schema for its description.
 
 from typing import Any
 
-from vidrelay.core.task import SHOWN_REASONS, CancelOutcome, Priority, RemoteState, Resolution, State
+from vidrelay.core.task import SHOWN_REASONS, BlockReason, CancelOutcome, Priority, RemoteState, Resolution, State
 from vidrelay.core.wire import (
     MAX_DURATION_SECONDS,
     MAX_NAME_CHARACTERS,
@@ -147,7 +147,9 @@ _TASK = _object(
         "timings": _object({name: _or_null(_SECONDS) for name in SEGMENTS}),
         "result": _or_null(_object({"files": {"type": "array", "items": _ref("File")}})),
         "error": _or_null(_ref("Problem")),
-    }
+        "waitingFor": _object({"reason": {"enum": [*BlockReason]}, "detail": _TEXT, "until": _or_null(_INSTANT)}),
+    },
+    optional=("waitingFor",),
 )
 
 _WINDOW = _object(
