@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vidrelay import Request, State, open_relay
-from vidrelay.assemble import adapter_for, assembled, transport_for, user_agent, version
+from vidrelay.assemble import adapter_for, assembled, far_end, transport_for, user_agent, version
 from vidrelay.config import AccountSettings, Config, KeySource, NetworkSettings, load_config
 from vidrelay.core.errors import ConfigError, DiskFull, OutboundRefused, RelayUnavailable
 from vidrelay.core.messages import HttpRequest
@@ -78,6 +78,17 @@ def test_a_key_goes_to_the_house_that_its_variable_names(variable: str, host: st
         "None": f"https://{host}/api/paas/v4",
         "zhipu": "https://open.bigmodel.cn/api/paas/v4",
     }
+
+
+@pytest.mark.parametrize(
+    "base_url", [None, "https://api.replicate.com", "https://api.replicate.com/v1/", "https://API.replicate.com/v1"]
+)
+def test_accounts_at_one_server_are_neighbours_however_each_writes_its_address(base_url: str | None) -> None:
+    """
+    A job of one may show in the list of another, so a lost create of that one must not take it for its own.
+    """
+    mine = AccountSettings(name="main", provider="replicate", base_url=base_url)
+    assert far_end(adapter_for(mine, {}, FakeClock()), base_url) == "https://api.replicate.com"
 
 
 async def test_a_wrong_account_opens_no_database(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
@@ -25,7 +26,7 @@ from vidrelay.core.policy import Policy
 from vidrelay.core.ports import Clock
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles, require_folder
-from vidrelay.providers.json_api import AdapterSettings
+from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.registry import dialect_of, make_adapter, make_door
 from vidrelay.scheduler.relay import Relay
 from vidrelay.store.backup import back_up
@@ -191,7 +192,7 @@ async def assembled(
                         slots=slots,
                         has_room=lambda count: config.policy.cache.may_fetch(files.free_bytes() - count),
                     ),
-                    server=account.base_url or "",
+                    server=far_end(adapter, account.base_url),
                     window=account.window,
                     prices=account.prices,
                     drop_idle=drop_idle,
@@ -226,6 +227,14 @@ async def assembled(
         )
         stack.push_async_callback(_ended, asyncio.get_running_loop().create_task(_keep_watch(store, clock)))
         yield relay
+
+
+def far_end(adapter: Adapter, base_url: str | None) -> str:
+    """
+    What accounts at one server have in common, however each writes its base URL, or leaves out the provider's own.
+    """
+    parts = urlsplit(adapter.base if isinstance(adapter, JsonAdapter) else base_url or "")
+    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
 
 async def _keep_watch(store: SqliteStore, clock: Clock) -> None:

@@ -13,6 +13,8 @@ from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
     Said,
+    of_call,
+    of_create,
     of_refused_cancel,
     of_repeated,
     of_upload,
@@ -38,12 +40,22 @@ def test_an_error_never_shows_the_key() -> None:
         (Meaning.MODERATED, True, Failed),
         (Meaning.REJECTED, False, Trouble),
         (Meaning.AUTH, True, Refused),
-        (Meaning.MISSING, True, Trouble),
+        (Meaning.MISSING, True, Failed),
+        (Meaning.MISSING, False, Trouble),
     ],
 )
 def test_a_refused_picture(meaning: Meaning, readable: bool, outcome: type) -> None:
     """For good where it is wrong, else the account rests or it is tried again."""
     assert isinstance(of_upload(Said(meaning=meaning, detail="no", readable=readable)), outcome)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_what_is_not_at_an_address_names_the_base_url(readable: bool) -> None:
+    """A check, a list, an upload and a create that meet nothing there say what may be wrong with the account."""
+    error = Said(meaning=Meaning.MISSING, detail="Not Found", readable=readable)
+    told = [of_call(error), of_upload(error), of_create(error)]
+    texts = [one.problem.detail if isinstance(one, Failed) else one.detail for one in told]
+    assert all("base_url" in text and "Not Found" in text for text in texts)
 
 
 @pytest.mark.parametrize(

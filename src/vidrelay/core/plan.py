@@ -34,7 +34,7 @@ class Pricing:
 class AccountPlan:
     """
     One account as the scheduler knows it. `server` names the far end, so that accounts which share its jobs are known
-    by it: its address, empty for the provider's own. `drop_idle` closes its transport's connections that no call uses;
+    by it: scheme, host and port, or empty. `drop_idle` closes its transport's connections that no call uses;
     `key_from` says in words where its key was found, None where it has none; `door` is its provider's interface for
     SDKs, where that has one; `pass_through`: what that does not answer is passed on to the provider;
     `door_key`: it is opened by a key in the path too.

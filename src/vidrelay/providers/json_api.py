@@ -143,9 +143,13 @@ class JsonAdapter(BaseAdapter):
     One account at an API of JSON over HTTP, with a key in a header.
     """
 
-    def __init__(self, settings: AdapterSettings, *, base_url: str) -> None:
+    def __init__(self, settings: AdapterSettings, *, base_url: str, versions: tuple[str, ...] = ()) -> None:
         """
         Speak to the account's own address, else to `base_url`.
+
+        The account's may be written with or without what the API's addresses all begin with: the path of `base_url`
+        is added where it names a host alone, and one of `versions` (such as `/v1`), which stand in the paths of the
+        calls, is left out at its end.
 
         Raises:
             ConfigError: The address has no host.
@@ -155,6 +159,10 @@ class JsonAdapter(BaseAdapter):
         parts = urlsplit(self.base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"base_url must be an address such as {base_url}, not {self.base!r}.")
+        if not parts.path:
+            self.base += urlsplit(base_url).path
+        version = next((one for one in versions if parts.path.endswith(one)), "")
+        self.base = self.base.removesuffix(version).rstrip("/")
 
     def authorization(self) -> dict[str, str]:
         """

@@ -119,7 +119,7 @@ def of_create(error: Said, *, trusted: bool = True) -> Failed | Refused | Unknow
     What becomes of a create call that was answered with this error; not `trusted`, it proves nothing, whatever it says.
     """
     if not trusted or (not error.readable and error.meaning is not Meaning.RATE):
-        return Unknown(detail=error.detail)
+        return Unknown(detail=f"{NO_SUCH_CALL}: {error.detail}" if error.meaning is Meaning.MISSING else error.detail)
     match error.meaning:
         case Meaning.AUTH | Meaning.RATE:
             return _refused(error)
@@ -130,7 +130,7 @@ def of_create(error: Said, *, trusted: bool = True) -> Failed | Refused | Unknow
         case Meaning.AGAIN:
             return Unknown(detail=error.detail)
         case Meaning.MISSING:
-            return failed(Meaning.REJECTED, error.detail)
+            return failed(Meaning.REJECTED, f"{error.detail} (there is no such model, or base_url is wrong)")
         case _:
             return failed(error.meaning, error.detail)
 
@@ -176,18 +176,25 @@ def of_poll(error: Said) -> NotThere | Refused | Trouble:
             return Trouble(detail=error.detail, retry_after=error.retry_after)
 
 
+NO_SUCH_CALL = "the provider has nothing at this address; the account's base_url may be wrong"
+
+
 def of_call(error: Said) -> Refused | Trouble:
     """
     The same where no task is asked for: a list, an upload, a check.
     """
+    if error.meaning is Meaning.MISSING:
+        return Trouble(detail=f"{NO_SUCH_CALL}: {error.detail}", retry_after=error.retry_after)
     outcome = of_poll(error)
     return Trouble(detail=outcome.detail) if isinstance(outcome, NotThere) else outcome
 
 
 def of_upload(error: Said) -> Failed | Refused | Trouble:
     """
-    The same for a picture, which may be refused for good.
+    The same for a picture, which may be refused for good: as a create is where there is no such call.
     """
+    if error.readable and error.meaning is Meaning.MISSING:
+        return failed(Meaning.REJECTED, f"{NO_SUCH_CALL}: {error.detail}")
     is_final = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
     return failed(error.meaning, error.detail) if is_final else of_call(error)
 

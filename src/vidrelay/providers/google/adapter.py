@@ -4,7 +4,6 @@ Toward Google's Gemini API (fills port Adapter).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from vidrelay.core.adapter import (
     CancelResult,
@@ -37,9 +36,6 @@ class GoogleAdapter(JsonAdapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=words.HOST)
-        # As Google's own SDK is told it: the version may be left out.
-        if urlsplit(self.base).path == "":
-            self.base += words.VERSION
         self.traits = Traits(
             can_cancel=True,
             poll_floor=10.0,

@@ -25,7 +25,6 @@ FACTS = Facts(
 )
 
 HOST = "https://generativelanguage.googleapis.com/v1beta"
-VERSION = "/v1beta"
 HOSTS = ("generativelanguage.googleapis.com", "storage.googleapis.com")
 """The second is where downloads have been seen to be redirected to; it gets no key."""
 

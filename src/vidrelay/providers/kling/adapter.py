@@ -60,7 +60,7 @@ class KlingAdapter(JsonAdapter):
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
+        super().__init__(settings, base_url=words.HOST, versions=("/v1",))
         self._token = Token(settings.key, settings.now)
         self.key_note = self._token.note
         self._now = settings.now

@@ -58,7 +58,7 @@ class V1Adapter(JsonAdapter):
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
+        super().__init__(settings, base_url=words.HOST, versions=words.VERSIONS)
         self.traits = Traits(
             dedupe=Dedupe.NONE,
             poll_floor=10.0,

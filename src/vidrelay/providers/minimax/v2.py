@@ -61,7 +61,7 @@ class V2Adapter(JsonAdapter):
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
+        super().__init__(settings, base_url=words.HOST, versions=words.VERSIONS)
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=True,

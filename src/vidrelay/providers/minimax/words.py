@@ -24,6 +24,7 @@ FACTS = Facts(
 )
 
 HOST = "https://api.minimax.io"
+VERSIONS = ("/v1", "/v2")
 HOSTS = (
     "api.minimax.io",
     "api.minimaxi.com",

@@ -44,10 +44,7 @@ class NewApiAdapter(JsonAdapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=words.HERE)
-        parts = urlsplit(self.base)
-        if not parts.path:
-            self.base += "/v1"
-        near = is_loopback_host(parts.hostname or "")
+        near = is_loopback_host(urlsplit(self.base).hostname or "")
         self.traits = Traits(
             dedupe=Dedupe.NONE,
             poll_floor=0.0 if near else 5.0,

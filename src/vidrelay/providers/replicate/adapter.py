@@ -57,7 +57,7 @@ class ReplicateAdapter(JsonAdapter):
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
+        super().__init__(settings, base_url=words.HOST, versions=("/v1",))
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=True,

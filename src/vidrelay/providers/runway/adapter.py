@@ -49,7 +49,7 @@ class RunwayAdapter(JsonAdapter):
     """
 
     def __init__(self, settings: AdapterSettings) -> None:
-        super().__init__(settings, base_url=words.HOST)
+        super().__init__(settings, base_url=words.HOST, versions=("/v1",))
         self.traits = Traits(
             dedupe=Dedupe.NONE,
             can_cancel=True,
