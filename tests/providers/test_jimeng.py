@@ -85,6 +85,10 @@ class TestJimeng(AdapterContract):
         ),
         samples=(
             Sample(of="submit", data=_good({"task_id": "7418049665255653414"}), outcome=Accepted),
+            # An id that comes as a number is one, and a code that comes as text.
+            Sample(of="submit", data=_good({"task_id": 7418049665255653414}), outcome=Accepted),
+            Sample(of="submit", data=_good({"task_id": "7418"}) | {"code": "10000"}, outcome=Accepted),
+            Sample(of="submit", data=_bad(50430) | {"code": "50430"}, outcome=Refused),
             Sample(of="poll", data=_good({"status": "generating"}), outcome=StillRunning),
             Sample(
                 of="poll",

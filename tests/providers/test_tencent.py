@@ -75,6 +75,8 @@ SAMPLES = (
     Sample(of="submit", data={"Response": {"JobId": "1397428070633955328", "RequestId": "q1"}}, outcome=Accepted),
     Sample(of="poll", data={"Response": RUNNING}, outcome=StillRunning),
     Sample(of="poll", data={"Response": DONE}, outcome=Ready),
+    # An id that comes as a number is one.
+    Sample(of="submit", data={"Response": {"JobId": 1397428070633955328, "RequestId": "q1"}}, outcome=Accepted),
     # What is null is not there.
     Sample(of="submit", data={"Response": {"JobId": "13974", "Error": None, "RequestId": "q1"}}, outcome=Accepted),
     Sample(of="submit", data=_error("RequestLimitExceeded.JobNumExceed"), outcome=Refused),

@@ -62,6 +62,8 @@ class TestZhipu(AdapterContract):
                 data={"id": "8868902201637896192", **RUNNING},
                 outcome=Accepted,
             ),
+            # An id that comes as a number is one.
+            Sample(of="submit", data={"id": 8868902201637896192, **RUNNING}, outcome=Accepted),
             Sample(of="poll", data=RUNNING, outcome=StillRunning),
             Sample(of="poll", data={**RUNNING, "task_status": "SUCCESS", "video_result": [FILE]}, outcome=Ready),
             Sample(

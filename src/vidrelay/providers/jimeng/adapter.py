@@ -28,7 +28,7 @@ from vidrelay.providers.jimeng.parameters import prepare
 from vidrelay.providers.jimeng.signature import signed_headers
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.pictures import bare, filled
-from vidrelay.providers.replies import object_of, read_object, text_of
+from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.signing import SignedAdapter
 from vidrelay.providers.verdicts import (
     NOT_OURS,
@@ -95,7 +95,7 @@ class JimengAdapter(SignedAdapter):
         data = words.taken(reply)
         if data is None:
             return of_create(words.error(reply, secret=self.secret))
-        remote_id = self.usable(text_of(data, "task_id"))
+        remote_id = self.usable(identity(data, "task_id"))
         return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:

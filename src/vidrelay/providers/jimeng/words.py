@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.facts import Facts
-from vidrelay.providers.replies import number_of, object_of, read_object, text_of
+from vidrelay.providers.replies import identity, object_of, read_object, text_of
 from vidrelay.providers.verdicts import Codes, Meaning, Said, Standing, StatusWords, said
 
 FACTS = Facts(
@@ -47,7 +47,7 @@ RATIOS = ("16:9", "4:3", "1:1", "3:4", "9:16", "21:9")
 PICTURE_BYTES = 4_700_000
 MAX_EDGE, MIN_EDGE, MAX_RATIO = 4096, 320, 3.0
 
-GOOD = 10000
+GOOD = "10000"
 NOT_FOUND, EXPIRED = "not_found", "expired"
 STATES = StatusWords(
     "jimeng",
@@ -83,7 +83,7 @@ def is_good(reply: HttpReply) -> bool:
     """
     Whether a call went through: its status alone does not say so, its code must be 10000.
     """
-    return 200 <= reply.status < 300 and number_of(read_object(reply) or {}, "code") == GOOD
+    return 200 <= reply.status < 300 and identity(read_object(reply) or {}, "code") == GOOD
 
 
 def taken(reply: HttpReply) -> dict[str, Any] | None:
@@ -98,8 +98,8 @@ def code_of(envelope: dict[str, Any]) -> str | None:
     """
     The error's code, or None.
     """
-    number = number_of(envelope, "code")
-    return None if number is None or number == GOOD else f"{number:.0f}"
+    code = identity(envelope, "code")
+    return None if code == GOOD else code
 
 
 def error(reply: HttpReply, *, secret: str | None) -> Said:

@@ -27,7 +27,7 @@ from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.credentials import KeyPair
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.pictures import bare, filled
-from vidrelay.providers.replies import reason, text_of
+from vidrelay.providers.replies import identity, reason, text_of
 from vidrelay.providers.signing import SignedAdapter
 from vidrelay.providers.tencent import parameters, words
 from vidrelay.providers.tencent.signature import signed_headers
@@ -106,7 +106,7 @@ class TencentAdapter(SignedAdapter):
             if self._names_its_jobs and error.meaning is Meaning.REJECTED and error.readable and task.attempts > 1:
                 return of_repeated((yield from self._looked_up(task)), of_create(error))
             return of_create(error)
-        remote_id = self.usable(text_of(response, "JobId"))
+        remote_id = self.usable(identity(response, "JobId"))
         return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:

@@ -22,7 +22,7 @@ from vidrelay.core.lifecycle import Accepted, StillRunning
 from vidrelay.core.task import Asset, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import read_object, rows_of, text_of
+from vidrelay.providers.replies import identity, read_object, rows_of, text_of
 from vidrelay.providers.verdicts import NOT_OURS, Meaning, Standing, failed, of_create, of_poll, ready, without_id
 from vidrelay.providers.zhipu import words
 from vidrelay.providers.zhipu.parameters import prepare
@@ -70,7 +70,7 @@ class ZhipuAdapter(JsonAdapter):
             return failed(Meaning.REJECTED, error.detail)
         if not 200 <= reply.status < 300 or code is not None:
             return of_create(error)
-        remote_id = self.usable(text_of(data or {}, "id"))
+        remote_id = self.usable(identity(data or {}, "id"))
         return without_id(reply) if remote_id is None else Accepted(remote_id=remote_id)
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
