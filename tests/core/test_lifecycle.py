@@ -443,7 +443,16 @@ def test_a_wish_that_came_too_late_lets_the_task_go_on() -> None:
     When the provider says it is too late to cancel, the task runs on with that outcome.
     """
     task = after(Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested(), CancelTooLate())
-    assert (task.state, task.cancel) == (State.RUNNING, CancelOutcome.TOO_LATE)
+    assert (task.state, task.cancel, task.cancel_wanted) == (State.RUNNING, CancelOutcome.TOO_LATE, True)
+
+
+def test_a_task_that_was_to_be_stopped_unless_begun_is_wanted_again() -> None:
+    """
+    Where it had begun, the wish is over: equal requests may join the task.
+    """
+    wished = (Started(submission_key="k"), Accepted(remote_id="r1"), CancelRequested())
+    task = after(*wished, CancelTooLate(begun=True))
+    assert (task.state, task.cancel, task.cancel_wanted) == (State.RUNNING, CancelOutcome.TOO_LATE, False)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_cancel_stops_what_waits_alone() -> None:
         assert (called.reply.status, called.json["code"]) == (400, "UnsupportedOperation")
         assert not any(isinstance(wish, Cancel) for wish in called.wishes)
     views = {
-        Cancel(task_id="x"): view_of(State.RUNNING, cancel=CancelOutcome.PENDING),
+        Cancel(task_id="x", unless_begun=True): view_of(State.RUNNING, cancel=CancelOutcome.PENDING),
         Look(task_id="x"): view_of(State.QUEUED),
         Look(task_id="x", wait=10.0): view_of(State.CANCELLED),
     }

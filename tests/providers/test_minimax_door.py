@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vidrelay.core.door import Cancel, DoorCall, Forget, FormBody, Keep, Kept, Page, Part, Phase, View, Wish
+from vidrelay.core.door import Cancel, DoorCall, Forget, FormBody, Keep, Kept, Look, Page, Part, Phase, View, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
@@ -214,6 +214,20 @@ def test_v2_delete_that_comes_too_late_is_refused() -> None:
         grant=lambda wish: late if isinstance(wish, Cancel) else view_of(State.QUEUED),
     )
     assert called.reply.status == 400
+
+
+def test_v2_a_stop_spares_what_has_begun_unseen() -> None:
+    """A poll of before says that it waits; its provider refuses, and it goes on, as it would without the relay."""
+    waits = view_of(State.RUNNING)
+    spared = replace(waits, task=replace(waits.task, cancel=CancelOutcome.TOO_LATE))
+
+    def grant(wish: Wish) -> View:
+        if isinstance(wish, Cancel):
+            assert wish.unless_begun
+            return replace(waits, cancel=CancelOutcome.PENDING)
+        return spared if isinstance(wish, Look) and wish.wait else waits
+
+    assert call_door(V2, "DELETE", "/v2/video_generation/x", grant=grant).reply.status == 400
 
 
 def test_v2_lists_by_status_model_and_ids() -> None:

@@ -5,6 +5,7 @@ A wish to cancel is never lost, and its receipt says what was really stopped.
 import asyncio
 
 from vidrelay.core.adapter import Trouble
+from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import CancelOutcome, State
 from vidrelay.testing.toy import BASE, ToyAdapter
@@ -19,6 +20,17 @@ class ForgottenAdapter(ToyAdapter):
         """Not there, which may have many reasons."""
         yield HttpRequest(method="DELETE", url=f"{BASE}/jobs/{task.remote_id}")
         return Trouble(detail="404")
+
+
+class BegunAdapter(ToyAdapter):
+    """
+    An adapter whose provider has begun the job, and stops only what waits.
+    """
+
+    def cancel(self, task):
+        """Refused; it is made to its end."""
+        yield HttpRequest(method="DELETE", url=f"{BASE}/jobs/{task.remote_id}x")
+        return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
 
 
 async def test_a_queued_task_is_cancelled_here(bench):
@@ -50,6 +62,44 @@ async def test_a_job_that_was_done_first_goes_on_to_its_result(bench):
         assert outcome is CancelOutcome.TOO_LATE
         done = await bench.until(first.id, State.DONE)
     assert done.cancel is CancelOutcome.TOO_LATE
+
+
+async def test_a_job_that_had_begun_goes_on_where_that_was_said(bench):
+    """It is paid in any case, so its clip is fetched; it is wanted again, so an equal request joins it."""
+    bench.adapter = BegunAdapter()
+    async with bench.running():
+        first = await bench.submit()
+        task, outcome = await bench.relay.cancel(first.id, unless_begun=True)
+        assert (task.state, outcome, task.cancel_wanted) == (State.RUNNING, CancelOutcome.TOO_LATE, False)
+        assert (await bench.submit()).id == first.id
+        await bench.until(first.id, State.DONE)
+    assert len(bench.provider.creates) == 1
+
+
+async def test_who_wants_a_job_gone_is_not_outweighed(bench):
+    """A wish that spares what has begun changes nothing of one that does not, whichever comes first."""
+    bench.adapter = BegunAdapter()
+    async with bench.running():
+        for order in ((False, True), (True, False)):
+            bench.provider.create_seconds = 3
+            task = await bench.submit(f"a boat {order}")
+            async with asyncio.TaskGroup() as group:
+                for unless_begun in order:
+                    group.create_task(bench.relay.cancel(task.id, unless_begun=unless_begun))
+                    await bench.clock.settle()
+                await bench.clock.advance(10)
+            told = await bench.relay.get(task.id)
+            assert (told.state, told.cancel) == (State.CANCELLED, CancelOutcome.UNSUPPORTED)
+
+
+async def test_a_clip_that_is_fetched_is_not_thrown_away_where_that_was_said(bench):
+    """It was still waiting when its client looked; by now it is paid for and on its way."""
+    async with bench.running():
+        first = await bench.submit()
+        bench.provider.download_seconds = 1000
+        await bench.until(first.id, State.DOWNLOADING)
+        task, outcome = await bench.relay.cancel(first.id, unless_begun=True)
+        assert (task.state, outcome) == (State.DOWNLOADING, CancelOutcome.TOO_LATE)
 
 
 async def test_an_ended_task_answers_too_late(bench):

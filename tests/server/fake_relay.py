@@ -214,7 +214,7 @@ class FakeRelay:
             pass
         return await self.get(task_id)
 
-    async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
+    async def cancel(self, task_id: str, *, unless_begun: bool = False) -> tuple[Task, CancelOutcome]:
         task = await self.get(task_id)
         if task.ended:
             return task, CancelOutcome.TOO_LATE

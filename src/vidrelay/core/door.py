@@ -155,9 +155,12 @@ class Live:
 class Cancel:
     """
     Stop a task. Sent back: its `View`, with the outcome of this wish in `cancel`.
+
+    `unless_begun`: not where its provider has begun it, and would make it to its end and bill it all the same.
     """
 
     task_id: str
+    unless_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,8 +192,11 @@ class Cancelled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelTooLate:
     """
-    The provider had finished before the wish to cancel reached it; the task goes on to its result.
+    The provider had finished before the wish to cancel reached it; the task goes on to its result. `begun`: it had only
+    begun, and was to be stopped unless it had: it is wanted as before.
     """
+
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +340,7 @@ def _apply(task: Task, event: Event) -> Task:
         case Cancelled():
             return replace(task, cancel=event.outcome, place_until=event.place_until)
         case CancelTooLate():
-            return replace(task, cancel=CancelOutcome.TOO_LATE)
+            return replace(task, cancel=CancelOutcome.TOO_LATE, cancel_wanted=task.cancel_wanted and not event.begun)
         case Abandoned():
             return replace(task, cancel_wanted=True, cancel=CancelOutcome.LOCAL)
         case Saved():

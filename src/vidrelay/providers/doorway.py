@@ -106,15 +106,24 @@ def there(task_id: str, *, otherwise: str = "The clip is not there any more.") -
     return view
 
 
-def cancel(task_id: str, *, settle: bool = False) -> Granting:
+def cancel(task_id: str, *, settle: bool = False, unless_begun: bool = False) -> Granting:
     """
-    Stop the task; `cancel` of the view says what came of that. Where that is not known yet, `settle` looks again, once
-    the task has ended or `SETTLING_SECONDS` have passed; `cancel` is None then.
+    Stop the task (`Cancel`); `cancel` of the view says what came of that. Where that is not known yet, `settle` looks
+    again, once the task has ended or `SETTLING_SECONDS` have passed; `cancel` is None then.
     """
-    view: View = yield Cancel(task_id=task_id)
+    view: View = yield Cancel(task_id=task_id, unless_begun=unless_begun)
     if settle and view.cancel is CancelOutcome.PENDING:
         view = yield from look(task_id, wait=SETTLING_SECONDS)
     return view
+
+
+def stop_waiting(task_id: str) -> Generator[Wish, Any, tuple[View, bool]]:
+    """
+    Stop a task that waits, as far as is known here, where the provider stops what waits and nothing else; and whether
+    it was too late for that: it goes on then.
+    """
+    view = yield from cancel(task_id, settle=True, unless_begun=True)
+    return view, CancelOutcome.TOO_LATE in (view.cancel, view.task.cancel)
 
 
 def forget(task_id: str) -> Granting:

@@ -272,9 +272,10 @@ class RelayFace(Protocol):
         """
         ...
 
-    async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
+    async def cancel(self, task_id: str, *, unless_begun: bool = False) -> tuple[Task, CancelOutcome]:
         """
-        Note that the task is no longer wanted; returns it and the outcome to show in this answer.
+        Note that the task is no longer wanted; returns it and the outcome to show in this answer. `unless_begun`: it is
+        wanted all the same where its provider cannot stop it any more.
 
         Raises:
             UnknownTask: There is none.

@@ -25,6 +25,7 @@ from vidrelay.core.task import (
     Asset,
     CancelOutcome,
     FileRef,
+    RemoteState,
     Request,
     Resolution,
     Standing,
@@ -399,15 +400,22 @@ class Relay:
 
     # Steering
 
-    async def cancel(self, task_id: str) -> tuple[Task, CancelOutcome]:
+    async def cancel(self, task_id: str, *, unless_begun: bool = False) -> tuple[Task, CancelOutcome]:
         """
         End the task here and, where the provider can, there; returns it with what can be said of the wish by then.
+
+        With `unless_begun` it goes on where its provider cannot stop it any more; a restart of the relay forgets that.
 
         Raises:
             UnknownTask: There is none.
         """
         task = await self.get(task_id)
-        moved = None if task.ended else await self._saver.try_save(task, CancelRequested(), patient=False)
+        if (track := self._roster.track(task_id)) is not None:
+            # Who wants it gone whatever it costs is not outweighed by who does not.
+            track.unless_begun = unless_begun and (track.unless_begun or not task.cancel_wanted)
+        begun = task.state is State.DOWNLOADING or task.remote_state is RemoteState.WORKING
+        is_late = task.ended or (unless_begun and begun)
+        moved = None if is_late else await self._saver.try_save(task, CancelRequested(), patient=False)
         if moved is None:
             return await self.get(task_id), CancelOutcome.TOO_LATE
         if moved.ended and task.state in (State.QUEUED, State.DOWNLOADING):

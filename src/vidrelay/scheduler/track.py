@@ -38,7 +38,8 @@ class Track:
     the account's other tasks, `held_until`: till when the provider asked to leave it alone. `alone`: a list has not
     told of it, so it is polled by itself next; `mail`: what another task's list told of it, not looked at yet;
     `listed`: the last that was heard of it came of a list. `ask_first`: the wish to cancel it could not be delivered,
-    so it is asked how it is doing before that is tried again. `lost_at`: when its create was lost, or this life of the
+    so it is asked how it is doing before that is tried again; `unless_begun`: it goes on where its provider has begun
+    it. `lost_at`: when its create was lost, or this life of the
     relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock; `looked`: how long
     after `lost_at` it was last looked for. `unchanged`: seconds without any sign of life, time not watched left out.
     `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a
@@ -66,6 +67,7 @@ class Track:
     mail: Mail | None = None
     listed: bool = False
     ask_first: bool = False
+    unless_begun: bool = False
     lost_at: float | None = None
     lost_before: float = 0.0
     looked: float = 0.0

@@ -186,6 +186,9 @@ class Watcher:
         # Some are asked how they are doing before they are stopped, which counts as a poll.
         track.asked_at = max(track.asked_at, sending.asked_at)
         match outcome:
+            case Cancelled() if track.unless_begun and outcome.outcome is CancelOutcome.UNSUPPORTED:
+                await self._tools.saver.try_save(task, CancelTooLate(begun=True))
+                return 0.0
             case Cancelled():
                 stopped = outcome.outcome is CancelOutcome.STOPPED
                 await self._tools.saver.try_save(task, replace(outcome, place_until=None if stopped else held_until))

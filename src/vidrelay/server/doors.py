@@ -236,7 +236,7 @@ class DoorCalls:
                 return [self._view(task, seen) for task in self._relay.live() if task.account == way.account]
             case Cancel():
                 ours = await self._ours(wish.task_id, way)
-                task, outcome = await self._relay.cancel(ours.id)
+                task, outcome = await self._relay.cancel(ours.id, unless_begun=wish.unless_begun)
                 return self._view(task, seen, cancel=outcome)
             case Forget():
                 ours = await self._ours(wish.task_id, way)

@@ -7,15 +7,15 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
 from vidrelay.core.errors import UnknownTask
-from vidrelay.core.task import CancelOutcome, Problem
+from vidrelay.core.task import Problem
 from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.doorway import (
     Granting,
-    cancel,
     count_in,
     create_in,
     forget,
     look,
+    stop_waiting,
     submit,
     text_in,
     there,
@@ -119,8 +119,8 @@ class ArkDoor:
         """
         view = yield from _there(call.params["id"])
         if view.phase is Phase.WAITING:
-            view = yield from cancel(view.task.id)
-            return self.write_error(_BEGUN, call) if view.cancel is CancelOutcome.TOO_LATE else JsonReply(value={})
+            _, too_late = yield from stop_waiting(view.task.id)
+            return self.write_error(_BEGUN, call) if too_late else JsonReply(value={})
         if view.phase is Phase.WORKING:
             return self.write_error(_BEGUN, call)
         yield from forget(view.task.id)

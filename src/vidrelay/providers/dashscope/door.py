@@ -133,7 +133,7 @@ class DashScopeDoor:
         task_id = call.params["id"]
         view = yield from look(task_id)
         if view.phase is Phase.WAITING:
-            view = yield from cancel(task_id, settle=True)
+            view = yield from cancel(task_id, settle=True, unless_begun=True)
             if view.phase is Phase.CANCELLED:
                 return JsonReply(value={"request_id": call.fresh})
         told = "The task is not PENDING and cannot be canceled."

@@ -8,16 +8,16 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Kept, Phase, View
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.task import CancelOutcome, Problem
+from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import (
     Granting,
-    cancel,
     count_in,
     create_in,
     forget,
     form_in,
     instant_of,
     keep,
+    stop_waiting,
     submit,
     there,
     unix,
@@ -96,12 +96,14 @@ class V2Door:
         """
         view = yield from _there(call.params["id"])
         phase = view.phase
+        too_late = phase in (Phase.WORKING, Phase.CANCELLED)
         if phase is Phase.WAITING:
-            view = yield from cancel(view.task.id)
-        elif phase not in (Phase.WORKING, Phase.CANCELLED):
+            view, too_late = yield from stop_waiting(view.task.id)
+        elif not too_late:
             yield from forget(view.task.id)
-        if phase in (Phase.WORKING, Phase.CANCELLED) or view.cancel is CancelOutcome.TOO_LATE:
-            told = f"A task that is {_STATUS[view.phase]} cannot be cancelled or deleted."
+        if too_late:
+            status = _STATUS[Phase.WORKING if view.phase is Phase.WAITING else view.phase]
+            told = f"A task that is {status} cannot be cancelled or deleted."
             return _error(Problem(code="wrong_state", title="Wrong state", detail=told, status=400))
         action = "cancelled" if phase is Phase.WAITING else "deleted"
         return JsonReply(value={"task_id": view.task.id, "action": action})

@@ -8,15 +8,15 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Kept, OpenAddress, Phase, View
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.task import CancelOutcome, Problem
+from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import (
-    cancel,
     count_in,
     create_in,
     iso,
     keep,
     look,
     object_in,
+    stop_waiting,
     submit,
     text_in,
     there,
@@ -134,10 +134,11 @@ class ViduDoor:
         """
         view = yield from look(call.params["id"])
         if view.phase is Phase.WAITING:
-            view = yield from cancel(view.task.id)
-            if view.cancel is not CancelOutcome.TOO_LATE:
+            view, too_late = yield from stop_waiting(view.task.id)
+            if not too_late:
                 return JsonReply(value={})
-        return _error(400, "BadRequest", f"A task that is {_STATUS[view.phase]} cannot be cancelled.")
+        phase = Phase.WORKING if view.phase is Phase.WAITING else view.phase
+        return _error(400, "BadRequest", f"A task that is {_STATUS[phase]} cannot be cancelled.")
 
     def begin_upload(self, call: DoorCall) -> Answering:
         """
