@@ -1,9 +1,10 @@
 """
 A running relay, spoken to from another process: typed, async, with a thin blocking face.
 
-`beacon.py` is `relay.json`, `dial.py` makes only connections whose other end has proved itself, `views.py` holds what
-answers are read into, `calls.py` is `Client`, `blocking.py` its blocking face, `start.py` starts a detached relay,
-`trust.py` says what a program must trust to reach its https listener. May import clock and core only.
+`calls.py` is `Client`, `blocking.py` its blocking face. `connection.py` finds the relay: `beacon.py` is `relay.json`,
+`start.py` starts a detached relay, `dial.py` makes only connections whose other end has proved itself. `views.py` holds
+what answers are read into, `saving.py` a result on its way to a file; `trust.py` says what a program must trust to
+reach its https listener. May import clock and core only.
 """
 
 from typing import TYPE_CHECKING

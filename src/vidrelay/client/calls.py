@@ -11,32 +11,24 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpcore2
 import httpx2
 
 from vidrelay.client.answers import error_from
-from vidrelay.client.beacon import Beacon, read_beacon
-from vidrelay.client.dial import ProvenTransport
+from vidrelay.client.beacon import Beacon
+from vidrelay.client.connection import BROKEN, CALL_SECONDS, Connection
 from vidrelay.client.saving import Saving
-from vidrelay.client.start import start_relay
 from vidrelay.client.views import TaskEvent, TaskView, task_view
 from vidrelay.clock import SystemClock
-from vidrelay.core.errors import RelayUnavailable, ResultGone, VidrelayError, WrongState
+from vidrelay.core.errors import ResultGone, VidrelayError, WrongState
 from vidrelay.core.ports import Clock
 from vidrelay.core.task import Request, Resolution, State
 from vidrelay.core.wire import request_json
 
-CALL_SECONDS = 60.0
 WAIT_SECONDS = 50
 SILENCE_SECONDS = 60.0
 CACHE_SECONDS = 600.0
 CHECK_SECONDS = 120.0
-_TRIES = 4
-_STARTS = 2
-_LEAVING = "shutting_down"
 _NOTHING_MORE = 204
-
-_BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)
 
 
 @asynccontextmanager
@@ -64,13 +56,9 @@ async def open_client(
     """
     from vidrelay.config.places import state_directory  # noqa: PLC0415 importing the client must stay quick
 
-    client = Client(
-        state_directory(state_dir, os.environ),
-        start=start,
-        config=_absolute(config),
-        app=app,
-        clock=clock or SystemClock(),
-    )
+    clock = clock or SystemClock()
+    place = state_directory(state_dir, os.environ)
+    client = Client(Connection(place, start=start, config=_absolute(config), app=app, clock=clock), clock)
     try:
         await client.connect()
         yield client
@@ -93,38 +81,29 @@ class Client:
     Idempotency-Key, so it is safe too.
     """
 
-    def __init__(self, state_dir: Path, *, start: bool, config: Path | None, app: str | None, clock: Clock) -> None:
-        self._state_dir = state_dir
-        self._start = start
-        self._config = config
-        self._app = app
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._relay = connection
         self._clock = clock
-        self._beacon: Beacon | None = None
-        self._http: httpx2.AsyncClient | None = None
-        # Guards finding (or starting) the relay: calls made side by side share what the first of them finds.
-        self._finding = asyncio.Lock()
 
     @property
     def url(self) -> str:
         """
         Where the relay listens; empty before `connect`.
         """
-        return self._beacon.url if self._beacon else ""
+        return self._relay.beacon.url if self._relay.beacon else ""
 
     @property
     def beacon(self) -> Beacon | None:
         """
         The `relay.json` of the relay that is spoken to; None before `connect`.
         """
-        return self._beacon
+        return self._relay.beacon
 
     async def aclose(self) -> None:
         """
         Close every connection.
         """
-        if self._http is not None:
-            await self._http.aclose()
-            self._http = None
+        await self._relay.aclose()
 
     async def connect(self) -> None:
         """
@@ -134,94 +113,15 @@ class Client:
             RelayUnavailable: There is none.
             ConfigError: The configuration of the relay that was started is wrong.
         """
-        beacon = read_beacon(self._state_dir)
-        if beacon is not None and await self._reach(beacon):
-            return
-        if not self._start:
-            raise RelayUnavailable("No relay is running here.", hint="Start one: vidrelay serve")
-        for _ in range(_STARTS):
-            started = await start_relay(self._state_dir, config=self._config, clock=self._clock, stale=beacon)
-            if await self._reach(started):
-                return
-            # It left again (or was replaced) before it could be asked.
-            beacon = started
-        raise RelayUnavailable("A relay was started, and cannot be reached.", hint="Run: vidrelay doctor")
-
-    async def _reach(self, beacon: Beacon) -> bool:
-        await self.aclose()
-        headers = {"X-Local-Token": beacon.token, "Accept": "application/json"}
-        if self._app:
-            headers["X-Vidrelay-App"] = self._app
-        self._http = httpx2.AsyncClient(
-            base_url=beacon.url,
-            headers=headers,
-            transport=ProvenTransport(beacon),
-            timeout=CALL_SECONDS,
-            trust_env=False,
-        )
-        try:
-            response = await self._http.get("/health")
-        except _BROKEN:
-            await self.aclose()
-            return False
-        if response.status_code != 200:
-            await self.aclose()
-            return False
-        self._beacon = beacon
-        return True
+        await self._relay.connect()
 
     # Calls ------------------------------------------------------------------------------------------------------------
-
-    async def _session(self) -> httpx2.AsyncClient:
-        """
-        The connections to the relay, which is found anew where it was lost.
-        """
-        async with self._finding:
-            if self._http is None:
-                await self.connect()
-            assert self._http is not None  # noqa: S101 connect sets it or raises
-            return self._http
-
-    async def _lost(self, http: httpx2.AsyncClient, attempt: int, error: Exception) -> None:
-        """
-        Drop broken connections, unless another call has done so, and pause before the next try.
-        """
-        async with self._finding:
-            if self._http is http:
-                await self.aclose()
-        if attempt + 1 >= _TRIES:
-            raise RelayUnavailable("The relay cannot be reached.", hint="Run: vidrelay doctor") from error
-        await self._clock.sleep(0.1 * 2**attempt)
-
-    async def _json(self, method: str, path: str, *, repeatable: bool = True, **options: Any) -> Any:
-        """
-        One call and the JSON of its answer; repeated after a broken connection where that is safe.
-        """
-        attempt = 0
-        while True:
-            http = await self._session()
-            try:
-                response = await http.request(method, path, **options)
-            except _BROKEN as error:
-                if not repeatable and not isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout):
-                    raise RelayUnavailable("The connection to the relay broke off.") from error
-                await self._lost(http, attempt, error)
-                attempt += 1
-            else:
-                if response.status_code < 400:
-                    return response.json()
-                refusal = error_from(response.status_code, response.content)
-                if refusal.code != _LEAVING:
-                    raise refusal
-                # It took nothing in; the next relay of this directory will.
-                await self._lost(http, attempt, refusal)
-                attempt += 1
 
     async def health(self) -> Mapping[str, Any]:
         """
         The relay's own word: `status` and `version`.
         """
-        return _object(await self._json("GET", "/health"))
+        return _object(await self._relay.json("GET", "/health"))
 
     async def generate(self, request: Request, *, key: str | None = None) -> TaskView:
         """
@@ -236,7 +136,7 @@ class Client:
             RelayUnavailable: The relay cannot be reached.
         """
         headers = {"Idempotency-Key": key or f"client-{secrets.token_hex(16)}"}
-        return task_view(await self._json("POST", "/generate", json=request_json(request), headers=headers))
+        return task_view(await self._relay.json("POST", "/generate", json=request_json(request), headers=headers))
 
     async def task(self, task_id: str) -> TaskView:
         """
@@ -245,7 +145,7 @@ class Client:
         Raises:
             UnknownTask: There is none.
         """
-        return task_view(await self._json("GET", f"/task/{_segment(task_id)}"))
+        return task_view(await self._relay.json("GET", f"/task/{_segment(task_id)}"))
 
     async def wait(self, task_id: str, *, seconds: int = WAIT_SECONDS, seen: State | None = None) -> TaskView:
         """
@@ -256,7 +156,7 @@ class Client:
         """
         params = {"wait": str(seconds)} | ({"seen": seen.value} if seen else {})
         timeout = seconds + 10.0
-        return task_view(await self._json("GET", f"/task/{_segment(task_id)}", params=params, timeout=timeout))
+        return task_view(await self._relay.json("GET", f"/task/{_segment(task_id)}", params=params, timeout=timeout))
 
     async def ended(self, task_id: str) -> TaskView:
         """
@@ -288,7 +188,7 @@ class Client:
             "cursor": cursor,
         }
         told = _object(
-            await self._json("GET", "/tasks", params={name: value for name, value in params.items() if value})
+            await self._relay.json("GET", "/tasks", params={name: value for name, value in params.items() if value})
         )
         found = told.get("tasks")
         views = [task_view(task) for task in found] if isinstance(found, list) else []
@@ -302,7 +202,7 @@ class Client:
         Raises:
             UnknownTask: There is none.
         """
-        return task_view(await self._json("POST", f"/task/{_segment(task_id)}/cancel"))
+        return task_view(await self._relay.json("POST", f"/task/{_segment(task_id)}/cancel"))
 
     async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> TaskView:
         """
@@ -313,13 +213,15 @@ class Client:
             WrongState: It is not uncertain.
         """
         body = {"action": action.value} | ({"remoteId": remote_id} if remote_id else {})
-        return task_view(await self._json("POST", f"/task/{_segment(task_id)}/resolve", json=body, repeatable=False))
+        return task_view(
+            await self._relay.json("POST", f"/task/{_segment(task_id)}/resolve", json=body, repeatable=False)
+        )
 
     async def accounts(self) -> list[Mapping[str, Any]]:
         """
         How each account stands (contract section 3).
         """
-        told = await self._json("GET", "/accounts")
+        told = await self._relay.json("GET", "/accounts")
         found = told.get("accounts") if isinstance(told, dict) else told
         return [_object(account) for account in found] if isinstance(found, list) else []
 
@@ -330,7 +232,7 @@ class Client:
         Raises:
             UnknownAccount: There is none of that name.
         """
-        return _object(await self._json("POST", f"/accounts/{_segment(account)}/resume"))
+        return _object(await self._relay.json("POST", f"/accounts/{_segment(account)}/resume"))
 
     async def check(self, account: str) -> Mapping[str, Any]:
         """
@@ -339,13 +241,13 @@ class Client:
         Raises:
             UnknownAccount: There is none of that name.
         """
-        return _object(await self._json("POST", f"/accounts/{_segment(account)}/check", timeout=CHECK_SECONDS))
+        return _object(await self._relay.json("POST", f"/accounts/{_segment(account)}/check", timeout=CHECK_SECONDS))
 
     async def stats(self) -> Mapping[str, Any]:
         """
         The lifetime counters and segment lengths (contract section 8).
         """
-        return _object(await self._json("GET", "/stats"))
+        return _object(await self._relay.json("GET", "/stats"))
 
     async def add_asset(self, path: str | Path) -> str:
         """
@@ -357,7 +259,9 @@ class Client:
         """
         data = await asyncio.to_thread(Path(path).read_bytes)
         told = _object(
-            await self._json("POST", "/assets", content=data, headers={"Content-Type": "application/octet-stream"})
+            await self._relay.json(
+                "POST", "/assets", content=data, headers={"Content-Type": "application/octet-stream"}
+            )
         )
         return str(told.get("asset"))
 
@@ -365,19 +269,19 @@ class Client:
         """
         What the result cache holds: `results`, those used longest ago first, and the `bytes` of all.
         """
-        return _object(await self._json("GET", "/cache"))
+        return _object(await self._relay.json("GET", "/cache"))
 
     async def verify_cache(self) -> Mapping[str, Any]:
         """
         Forget every kept result whose files are not whole: `forgotten` lists their tasks' ids.
         """
-        return _object(await self._json("POST", "/cache/verify", timeout=CACHE_SECONDS))
+        return _object(await self._relay.json("POST", "/cache/verify", timeout=CACHE_SECONDS))
 
     async def clear_cache(self) -> Mapping[str, Any]:
         """
         Delete every kept result; their tasks stay done. `cleared` says how many there were.
         """
-        return _object(await self._json("POST", "/cache/clear", timeout=CACHE_SECONDS))
+        return _object(await self._relay.json("POST", "/cache/clear", timeout=CACHE_SECONDS))
 
     async def login_code(self) -> str:
         """
@@ -385,13 +289,13 @@ class Client:
 
         It must not stand where others can read it, in a command's arguments say.
         """
-        return str(_object(await self._json("POST", "/login/code")).get("code"))
+        return str(_object(await self._relay.json("POST", "/login/code")).get("code"))
 
     async def shutdown(self) -> None:
         """
         Ask the relay to stop: it accepts no more, finishes its writes and exits.
         """
-        await self._json("POST", "/shutdown", repeatable=False)
+        await self._relay.json("POST", "/shutdown", repeatable=False)
 
     # Streams ----------------------------------------------------------------------------------------------------------
 
@@ -410,7 +314,7 @@ class Client:
         path = f"/task/{_segment(task_id)}/events" if task_id else "/events"
         attempt = 0
         while True:
-            http = await self._session()
+            http = await self._relay.session()
             try:
                 async with aclosing(_stream(http, path, after)) as stream:
                     async for event in stream:
@@ -421,8 +325,8 @@ class Client:
                         yield event
                         if task_id is not None and event.task.ended:
                             return
-            except _BROKEN as error:
-                await self._lost(http, attempt, error)
+            except BROKEN as error:
+                await self._relay.lost(http, attempt, error)
                 attempt += 1
             else:
                 # The relay ended the stream: this client was too slow, or the relay is leaving.
@@ -452,11 +356,11 @@ class Client:
         saving = Saving(target, task_id=task.id, file=file)
         attempt = 0
         while True:
-            http = await self._session()
+            http = await self._relay.session()
             try:
                 await _fetch(http, task.id, index, saving, etag=f'"{file.sha256}"')
-            except _BROKEN as error:
-                await self._lost(http, attempt, error)
+            except BROKEN as error:
+                await self._relay.lost(http, attempt, error)
                 attempt += 1
             else:
                 break
