@@ -273,11 +273,10 @@ class _Batch:
 
     async def run(self) -> Exit:
         from vidrelay.cli.live import follow
-        from vidrelay.client.calls import open_client
 
         if self._output is not None:
             self._output.mkdir(parents=True, exist_ok=True)
-        async with open_client(self._where.state_dir, config=self._where.config, app="vidrelay-batch") as client:
+        async with self._where.client(app="vidrelay-batch") as client:
             async with asyncio.TaskGroup() as group:
                 for row in self._rows:
                     group.create_task(self._submit(client, row))

@@ -29,9 +29,7 @@ def ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 async def _ls(where: Where, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         told = await client.cached()
     if as_json:
         out_json(told)
@@ -62,9 +60,7 @@ def verify(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 async def _verify(where: Where, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         told = await client.verify_cache()
     if as_json:
         out_json(told)
@@ -92,9 +88,7 @@ def clear(
 
 
 async def _clear(where: Where, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         told = await client.clear_cache()
     if as_json:
         out_json(told)

@@ -28,9 +28,7 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 async def _stats(where: Where, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         told = await client.stats()
     if as_json:
         out_json(told)
@@ -101,9 +99,7 @@ def accounts(
 
 
 async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         found = [await client.resume(resume)] if resume else await client.accounts()
     if as_json:
         out_json({"accounts": found})
@@ -131,9 +127,7 @@ async def _accounts(where: Where, resume: str | None, as_json: bool) -> Exit:
 
 
 async def _checks(where: Where, resume: str | None, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         accounts = [await client.resume(resume)] if resume else await client.accounts()
         # Providers have nothing to do with each other, and one that hangs should not hold up the rest.
         found = await asyncio.gather(*(client.check(str(account.get("name", ""))) for account in accounts))

@@ -89,9 +89,8 @@ class _Making:
     async def run(self) -> Exit:
         from vidrelay.cli.live import display, follow
         from vidrelay.cli.words import ending
-        from vidrelay.client.calls import open_client
 
-        async with open_client(self._where.state_dir, config=self._where.config, app="vidrelay-cli") as client:
+        async with self._where.client(app="vidrelay-cli") as client:
             task = self._task = await client.generate(self._request)
             say(_greeting(task))
             if self._no_wait:

@@ -53,9 +53,8 @@ def env(
 
 async def _env(where: Where, provider: str | None, shell: Shell, as_json: bool) -> Exit:
     from vidrelay.cli.variables import variables
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         found = await variables(client, where.state_dir, os.environ, only=[provider] if provider else [])
         leaves = client.beacon is not None and client.beacon.idle_exit
     if as_json:
@@ -120,9 +119,8 @@ def run(
 async def _run(where: Where, command: list[str], only: list[str]) -> int:
     from vidrelay.cli.child import run_child
     from vidrelay.cli.variables import variables
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         found = await variables(client, where.state_dir, os.environ, only=only)
         environ: Mapping[str, str] = {
             **{name: value for name, value in os.environ.items() if name not in found.unset},

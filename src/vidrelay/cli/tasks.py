@@ -39,9 +39,8 @@ def tasks(
 
 async def _tasks(where: Where, asking: dict[str, Any], as_json: bool) -> Exit:
     from vidrelay.cli.words import left, percent, stage
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         found, following = await client.tasks(**asking)
     if as_json:
         out_json({"tasks": [task.json for task in found], "next": following})
@@ -76,9 +75,7 @@ def show(context: typer.Context, task_id: Id, as_json: AsJson = False) -> None:
 
 
 async def _show(where: Where, task_id: str, as_json: bool) -> Exit:
-    from vidrelay.client.calls import open_client
-
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         task = await client.task(task_id)
     if as_json:
         out_json(task.json)
@@ -141,9 +138,8 @@ def watch(
 async def _watch(where: Where, task_ids: list[str], as_json: bool) -> Exit:
     from vidrelay.cli.live import display, follow
     from vidrelay.cli.words import ending
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         watched = [await client.task(task_id) for task_id in task_ids] if task_ids else await _unended(client)
         if not watched:
             say("No task is under way.")
@@ -174,9 +170,8 @@ def cancel(context: typer.Context, task_ids: Ids, as_json: AsJson = False) -> No
 
 async def _cancel(where: Where, task_ids: list[str], as_json: bool) -> Exit:
     from vidrelay.cli.words import cancelled
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         for task_id in task_ids:
             task = await client.cancel(task_id)
             out_json(task.json) if as_json else say(f"{task.id}  {cancelled(task)}")
@@ -205,9 +200,8 @@ def resolve(
 
 async def _resolve(where: Where, task_id: str, action: Resolution, remote_id: str | None, as_json: bool) -> Exit:
     from vidrelay.cli.words import stage
-    from vidrelay.client.calls import open_client
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         task = await client.resolve(task_id, action, remote_id=remote_id)
     out_json(task.json) if as_json else say(f"{task.id}  {stage(task)}")
     return Exit.DONE
@@ -229,10 +223,9 @@ def result(
 
 async def _result(where: Where, task_id: str, output: str, as_json: bool) -> Exit:
     from vidrelay.cli.making import save_all
-    from vidrelay.client.calls import open_client
     from vidrelay.core.errors import WrongState
 
-    async with open_client(where.state_dir, config=where.config) as client:
+    async with where.client() as client:
         task = await client.task(task_id)
         if task.state is not State.DONE:
             raise WrongState(f"Task {task.id} is {task.state}.", hint=f"Follow it: vidrelay watch {task.id}")

@@ -9,6 +9,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -19,6 +20,8 @@ from vidrelay.core.task import State
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from vidrelay.client.calls import Client
 
 
 class Exit(IntEnum):
@@ -42,6 +45,18 @@ class Where:
 
     state_dir: Path
     config: str | None
+
+    def client(self, *, app: str | None = None) -> AbstractAsyncContextManager["Client"]:
+        """
+        A client of that relay, which is started where none runs; `app` is the name that it is told.
+
+        Raises:
+            RelayUnavailable: It does not start.
+            ConfigError: The configuration of a relay that is started is wrong.
+        """
+        from vidrelay.client.calls import open_client
+
+        return open_client(self.state_dir, config=self.config, app=app)
 
 
 def exit_of(state: State) -> Exit:
