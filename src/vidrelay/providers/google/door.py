@@ -1,17 +1,15 @@
 """
 The Gemini API as its SDKs know it (fills port Door): Veo's operations, Omni's interactions, and the files of both.
 
-A clip's address stays one of Google's: the SDKs take nothing but the file id out of it, and ask for that here. That id
-is the task's own, so that the clip is found however old it is; where a later create names it, Google is told its own.
+A clip's address stays one of Google's, with a file id of the relay's own (`file_ids.py`).
 """
 
-import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from vidrelay.core.adapter import Prepared
-from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, Inlined, InlineFile, JsonReply, Phase, View
-from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, InlineFile, JsonReply, Phase, View
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import CancelOutcome, Problem
 from vidrelay.providers.doorway import (
     MAX_INLINE_BYTES,
@@ -23,10 +21,10 @@ from vidrelay.providers.doorway import (
     seconds_in,
     submit,
     text_in,
-    theirs,
     there,
 )
 from vidrelay.providers.google import interactions, veo, words
+from vidrelay.providers.google.file_ids import address_of, as_google_knows_it, task_of
 from vidrelay.providers.replies import object_of, rows_of
 
 HELD_SECONDS = 60.0
@@ -58,10 +56,6 @@ _STATUSES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
-_OURS = re.compile(r"([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})(?:x([0-9]{1,3}))?")
-"""A task's id as a file id, which the SDKs read as small letters and digits alone; a second clip has its number."""
-_OUTPUT = re.compile(r".*/files/([A-Za-z0-9_-]+):download(?:\?.*)?")
 
 
 class GoogleDoor:
@@ -86,7 +80,7 @@ class GoogleDoor:
         A clip of Veo's.
         """
         body, force = create_in(call)
-        body = yield from _as_google_knows_it(body)
+        body = yield from as_google_knows_it(body)
         model = words.model(call.params["model"])
         instances = rows_of(body, "instances") or [{}]
         prepared = veo.as_sent({**body, "model": model, "parameters": body.get("parameters") or {}})
@@ -113,7 +107,7 @@ class GoogleDoor:
         if not model.startswith(words.OMNI):
             raise InvalidRequest(f"vidrelay makes clips: {model} is no model of Omni's.", field="model")
         waits = body.get("background") is not True
-        body = yield from _as_google_knows_it({**body, "model": model, "background": True})
+        body = yield from as_google_knows_it({**body, "model": model, "background": True})
         format_ = body.get("response_format")
         seconds = seconds_in(format_, "duration") if isinstance(format_, Mapping) else None
         prepared = Prepared(model=model, parameters=body, seconds=seconds)
@@ -151,7 +145,7 @@ class GoogleDoor:
         """
         A clip's bytes.
         """
-        task_id, index = _task_of(call.params["file"])
+        task_id, index = task_of(call.params["file"])
         yield from look(task_id)
         return FileReply(task_id=task_id, index=index)
 
@@ -186,7 +180,7 @@ def _operation(view: View) -> dict[str, Any]:
     if not view.task.ended and not view.stale:
         return told
     if view.phase is Phase.DONE:
-        samples = [{"video": {"uri": _address(view, index)}} for index in range(len(view.files))]
+        samples = [{"video": {"uri": address_of(view, index)}} for index in range(len(view.files))]
         return {**told, "done": True, "response": {"generateVideoResponse": {"generatedSamples": samples}}}
     problem = view.problem
     if problem.code == "moderated":
@@ -221,74 +215,12 @@ def _video(view: View, index: int) -> dict[str, Any]:
     """
     A clip, in the answer itself too where that was asked for.
     """
-    video: dict[str, Any] = {"type": "video", "mime_type": "video/mp4", "uri": _address(view, index)}
+    video: dict[str, Any] = {"type": "video", "mime_type": "video/mp4", "uri": address_of(view, index)}
     if object_of(view.task.parameters, "response_format").get("delivery") != "uri":
         video["data"] = InlineFile(
             task_id=view.task.id, index=index, max_bytes=MAX_INLINE_BYTES, instead=None, bare=True
         )
     return video
-
-
-def _address(view: View, index: int) -> str:
-    file_id = view.task.id.replace("-", "") if _UUID.fullmatch(view.task.id) else view.task.id
-    return words.address(f"{file_id}x{index}" if index else file_id)
-
-
-def _task_of(file_id: str) -> tuple[str, int]:
-    """
-    The task that a file id of ours names, and which of its clips.
-    """
-    found = _OURS.fullmatch(file_id)
-    if found is None:
-        return file_id, 0
-    *parts, index = found.groups()
-    return "-".join(parts), int(index or 0)
-
-
-def _as_google_knows_it(body: dict[str, Any]) -> Generator[Any, Any, dict[str, Any]]:
-    """
-    The body with each picture in it as one, and what it names of the relay's under Google's own name.
-    """
-    known: dict[str, str] = {}
-    if "previous_interaction_id" in body:
-        body = {**body, "previous_interaction_id": (yield from theirs(body["previous_interaction_id"]))}
-    for address in _addresses(body):
-        task_id, index = _task_of(words.file_id(address) or "")
-        try:
-            outputs = (yield from look(task_id)).task.outputs
-        except UnknownTask:
-            continue
-        output = _OUTPUT.fullmatch(outputs[index].url) if index < len(outputs) else None
-        if output is None:
-            raise InvalidRequest(f"Google has no file of the clip {address}, so nothing can go on from it.")
-        known[address] = words.address(output[1])
-    read: dict[str, Any] = _read(body, known)
-    return read
-
-
-def _addresses(value: Any) -> set[str]:
-    """
-    The addresses in it of files that this door gave out.
-    """
-    if isinstance(value, str):
-        return {value} if _OURS.fullmatch(words.file_id(value) or "") else set()
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return set().union(*map(_addresses, inner))
-
-
-def _read(value: Any, known: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return known.get(value, value)
-    if isinstance(value, list):
-        return [_read(one, known) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    picture = value.get("bytesBase64Encoded") if set(value) <= {"bytesBase64Encoded", "mimeType"} else None
-    if value.get("type") == "image" and set(value) <= {"type", "data", "mime_type"}:
-        picture = value.get("data")
-    if isinstance(picture, str) and picture:
-        return Inlined(text=picture)
-    return {name: _read(one, known) for name, one in value.items()}
 
 
 def _text(given: Any) -> str:
