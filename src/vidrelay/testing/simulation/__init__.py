@@ -19,6 +19,8 @@ how it works and what it checks.
     apps.py        what apps do, and what they were told
     truth.py       the database as it is on disk
     invariants.py  what must hold after every step
+    pace.py        of it, when calls may leave
+    places.py      of it, which places may be taken
     world.py       one seed: the steps, the trouble, the calm at the end
     run.py         many seeds
 

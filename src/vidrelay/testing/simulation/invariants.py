@@ -15,34 +15,19 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.lifecycle import TRANSITIONS, Event
-from vidrelay.core.pace import retry_after
-from vidrelay.core.task import CancelOutcome, Priority, State, Task
-from vidrelay.testing.clock import START
+from vidrelay.core.task import Priority, State, Task
 from vidrelay.testing.simulation.apps import Apps
 from vidrelay.testing.simulation.disk import DATABASE
 from vidrelay.testing.simulation.life import Ground
+from vidrelay.testing.simulation.pace import Pace
+from vidrelay.testing.simulation.places import Places
 from vidrelay.testing.simulation.provider import Create, Job
 from vidrelay.testing.simulation.truth import Truth
-from vidrelay.testing.simulation.words import LONGEST_RUN
 
 EVENTS: dict[str, type[Event]] = {event.__name__: event for events in TRANSITIONS.values() for event in events}
-A_MOMENT = 1e-6
 DISK_ERRORS = (StoreError, DiskFull, OSError)
-
-UNSEEN_SECONDS = 30.0
-"""A clock set so shortly before a life's end may not have been noticed by it."""
-
-POLL_SPACING = 0.5
-"""Seconds between two status requests of a customer, at the least."""
-
-LONGEST_BREAK = 5.0
-"""So long a call that lasts may take to be broken off: a slow disk comes first."""
-
-PLACE_SLACK = 20.0
-"""So much earlier a place may be given back than a job can run: what the relay lets its two clocks differ by."""
 
 
 class Violation(AssertionError):
@@ -69,19 +54,9 @@ class Invariants:
         self._truth: Truth | None = None
         self._life = 0
         self._event = 0
-        self._seen_polls = 0
-        self._lasting: dict[tuple[int, str], tuple[float, float]] = {}
-        self._polled: dict[tuple[int, str, str], float] = {}
-        self._asked: dict[tuple[int, str], float] = {}
-        self._rests: dict[tuple[int, str], float] = {}
         self._looked: dict[str, tuple[int, int]] = {}
-        self._held_since: dict[str, float] = {}
-        self._freed_unseen: set[str] = set()
-        self._found_late: set[str] = set()
-        self._awake_at = 0.0
-        self._woken = 0
-        self._replays = {account.key.name: account.key.protection is Dedupe.REPLAY for account in ground.accounts}
-        self._windows = {account.key.name: account.window for account in ground.accounts}
+        self._pace = Pace(ground, self.tasks, self.complain)
+        self._places = Places(ground, self.tasks, self.retries, self.complain)
 
     def complain(self, number: int, text: str) -> None:
         """
@@ -97,6 +72,7 @@ class Invariants:
         A life has its database.
         """
         self._life = life
+        self._places.opened(life)
         self._truth = Truth(self._ground.disk.state / DATABASE)
         self._catch_up()
         for task_id, until in self._truth.held().items():
@@ -107,10 +83,7 @@ class Invariants:
         A life is under way, and can see what becomes of the wall clock. A place that has lapsed by one that was set
         before is as good as given back.
         """
-        for task in self.tasks.values():
-            if task.place_until is not None and not self._holds(task) and self._is_unseen(task.id):
-                self._freed_unseen.add(task.id)
-        self._awake_at, self._woken = self._ground.loop.time(), self._life
+        self._places.awake()
 
     def closes(self) -> None:
         """
@@ -140,59 +113,15 @@ class Invariants:
         self._catch_up()
 
     def _hold(self, task_id: str, until: datetime | None) -> None:
-        if until is None and self.tasks[task_id].place_until is not None and self._is_unseen(task_id):
-            self._freed_unseen.add(task_id)
+        self._places.held(self.tasks[task_id], until)
         self.tasks[task_id] = replace(self.tasks[task_id], place_until=until)
-
-    def _note_held(self, task: Task) -> None:
-        if task.state in (State.SUBMITTING, State.RUNNING):
-            self._held_since.pop(task.id, None)
-        elif task.place_until is not None:
-            self._held_since.setdefault(task.id, self._ground.clock.truth())
-
-    def _is_unseen(self, task_id: str) -> bool:
-        """
-        Whether a place that is given back so early was stored by a clock that was set while no relay lived to see it:
-        that it is kept then is not promised.
-        """
-        asleep = self._woken != self._life
-        set_unseen = self._ground.clock.was_set_since(self._awake_at - UNSEEN_SECONDS)
-        return asleep and set_unseen and not self._lasted(task_id)
-
-    def _lasted(self, task_id: str) -> bool:
-        """
-        Whether a place was held as long as a job can run.
-        """
-        return self._held_for(task_id) >= LONGEST_RUN.total_seconds() - PLACE_SLACK
-
-    def _held_for(self, task_id: str) -> float:
-        """
-        For how many true seconds time alone has held that task's place; none if it never did.
-        """
-        since = self._held_since.get(task_id)
-        return 0.0 if since is None else self._ground.clock.truth() - since
 
     def calls(self, life: int, kind: str, key: str) -> None:
         """
         A call begins.
         """
         self._ground.journal.note("calls", kind, key)
-        until = self._rests.get((life, key))
-        left = 0.0 if until is None else until - self._ground.loop.time()
-        if left > A_MOMENT:
-            self.complain(15, f"a {kind} call of {key} began {left:.3f} s before the time it was told")
-        if kind in ("poll", "find"):
-            self._invariant_15_rate(life, key)
-
-    def _invariant_15_rate(self, life: int, key: str) -> None:
-        """
-        A customer's status requests leave at most twice a second.
-        """
-        now = self._ground.loop.time()
-        before = self._asked.get((life, key))
-        self._asked[life, key] = now
-        if before is not None and now - before < POLL_SPACING - A_MOMENT:
-            self.complain(15, f"{key} was asked again after {now - before:.3f} s")
+        self._pace.calls(life, kind, key)
 
     def sends(self, create: Create) -> None:
         """
@@ -203,41 +132,21 @@ class Invariants:
 
     def lasts(self, life: int, key: str, began: float, tasks: list[str]) -> None:
         """
-        A call for these tasks is still under way, which is broken off where its customer is told to rest, or one of
-        them is no longer wanted.
+        A call under that key for these tasks, begun in that second, is still under way.
         """
-        now = self._ground.loop.time()
-        if self._rests.get((life, key), 0.0) > now:
-            self._overdue((life, key), began, f"a call of {key} lasts while that rests")
-        for task_id in tasks:
-            task = self.tasks.get(task_id)
-            if task is not None and (task.ended or task.cancel is CancelOutcome.PENDING):
-                self._overdue((life, task_id), began, f"a call for {task_id} lasts, which is not wanted any more")
-
-    def _overdue(self, what: tuple[int, str], began: float, why: str) -> None:
-        now = self._ground.loop.time()
-        call, since = self._lasting.get(what, (0.0, 0.0))
-        if call != began:
-            self._lasting[what] = began, now
-        elif now - since > LONGEST_BREAK:
-            self.complain(15, f"{why}, for {now - since:.1f} s")
+        self._pace.lasts(life, key, began, tasks)
 
     def rested(self, life: int, key: str, body: bytes, wait: str | None) -> None:
         """
         A customer was told to come back later.
         """
-        if b"slow down" in body:
-            seconds = retry_after(wait, now=START) or 0.0
-            until = self._ground.loop.time() + seconds
-            self._rests[life, key] = max(until, self._rests.get((life, key), 0.0))
+        self._pace.rested(life, key, body, wait)
 
     def lifted(self, key: str) -> None:
         """
         A person says that a customer has no reason to rest.
         """
-        for life, name in list(self._rests):
-            if name == key:
-                del self._rests[life, name]
+        self._pace.lifted(key)
 
     def surprised(self, record: logging.LogRecord) -> None:
         """
@@ -259,9 +168,9 @@ class Invariants:
         self._catch_up()
         self._invariant_1(self._truth.ids())
         self._invariant_3()
-        self._invariant_6_at_the_provider()
+        self._places.check()
         self._invariant_13()
-        self._invariant_15()
+        self._pace.check()
         for strange in self._provider.strange:
             self.complain(17, strange)
         self._provider.strange.clear()
@@ -285,8 +194,8 @@ class Invariants:
         self._invariant_10(before, task)
         if before is not None:
             self._invariant_5(before, task, name)
-            if name == "Found" and self._gave_back(before):
-                self._found_late.add(task.id)
+            if name == "Found":
+                self._places.found(before)
         if name == "Started":
             self._invariant_8(task)
         if name == "ResubmitRequested":
@@ -294,10 +203,10 @@ class Invariants:
         if name == "Saved":
             self._invariant_12(task)
         self.tasks[task.id] = task
-        self._note_held(task)
+        self._places.moved(task)
         self.states[task.state] += 1
         if name == "Started":
-            self._invariant_6(task)
+            self._places.started(task)
 
     # The invariants
 
@@ -373,59 +282,12 @@ class Invariants:
             return  # the provider gave one id twice: which task is meant cannot be known
         self.complain(5, f"{task.id} was answered with {told} and took {name} instead")
 
-    def _invariant_6(self, started: Task) -> None:
-        """
-        The places taken never exceed the window.
-        """
-        now = started.updated_at
-        holding = [task.id for task in self._of_window(started) if task.holds_place(now)]
-        if len(holding) > self._windows[started.account]:
-            self.complain(6, f"{len(holding)} places are taken of {self._windows[started.account]}: {holding}")
-
-    def _invariant_6_at_the_provider(self) -> None:
-        """
-        The provider's ledger agrees: a job that runs there has its place here, as long as it can run.
-        """
-        for account in self._ground.accounts:
-            key = account.key.name
-            jobs = [job for job in self._provider.unended(key) if not self._excused(job)]
-            window = self._windows[key]
-            if len(jobs) > window:
-                told = [f"{job.id} of {job.task} ({self.tasks[job.task].state})" for job in jobs]
-                self.complain(6, f"{len(jobs)} jobs of {key} run with a window of {window}: {told}")
-
-    def _excused(self, job: Job) -> bool:
-        """
-        Whether a job may run without a place: a person had it made again, its id was never told, or its time is over.
-        """
-        task_id = job.task
-        task = self.tasks.get(task_id)
-        if task is None or self.retries[task_id] or task.remote_id not in (None, job.id) or task_id in self._found_late:
-            return True
-        if self._replays[task.account] and task.state in (State.QUEUED, State.CANCELLED):
-            # It waits in line to be sent again under its key, and the first may still be carried out: not promised.
-            return True
-        if self._holds(task):
-            return False
-        return task.state is State.FAILED or self._gave_back(task)
-
-    def _gave_back(self, task: Task) -> bool:
-        """
-        Whether a task whose job may run has rightly given its place back.
-        """
-        if task.state not in (State.UNCERTAIN, State.CANCELLED, State.EXPIRED) or self._holds(task):
-            return False
-        return self._lasted(task.id) or task.id in self._freed_unseen
-
-    def _holds(self, task: Task) -> bool:
-        return task.holds_place(self._ground.clock.now())
-
     def _invariant_8(self, started: Task) -> None:
         """
         First in, first out, in each window and priority.
         """
         place = _place(started)
-        for other in self._of_window(started):
+        for other in self._places.of_window(started):
             if other.id != started.id and other.state is State.QUEUED and _place(other) < place:
                 self.complain(8, f"{started.id} was sent before {other.id}, which stood before it")
 
@@ -499,19 +361,6 @@ class Invariants:
         if sum(sizes) - max(sizes, default=0) > self._ground.policy.cache.max_bytes:
             self.complain(14, f"{sum(sizes)} bytes are cached")
 
-    def _invariant_15(self) -> None:
-        """
-        No job is asked for again before the floor.
-        """
-        polls = self._provider.polls
-        for poll in polls[self._seen_polls :]:
-            asked = poll.life, poll.job, poll.task
-            before = self._polled.get(asked)
-            self._polled[asked] = poll.at
-            if before is not None and poll.at - before < 1.0 - self._ground.network.latency - A_MOMENT:
-                self.complain(15, f"{poll.job} was asked for again after {poll.at - before:.3f} s")
-        self._seen_polls = len(polls)
-
     def _invariant_21(self, create: Create) -> None:
         """
         A task is sent under its own account's key.
@@ -526,10 +375,7 @@ class Invariants:
         """
         Idle: every place is free.
         """
-        now = self._ground.clock.now()
-        held = [task.id for task in self.tasks.values() if task.holds_place(now)]
-        if held:
-            self.complain(7, f"nothing goes on, and places are held: {held}")
+        self._places.at_rest()
 
     def invariant_8_all_end(self) -> None:
         """
@@ -547,9 +393,6 @@ class Invariants:
         for path in sorted(self._ground.disk.state.rglob("*")):
             if path.is_file() and any(secret in path.read_bytes() for secret in sought):
                 self.complain(18, f"a key is in {path.name}")
-
-    def _of_window(self, like: Task) -> list[Task]:
-        return [task for task in self.tasks.values() if (task.account, task.window) == (like.account, like.window)]
 
 
 def _place(task: Task) -> tuple[bool, int]:
