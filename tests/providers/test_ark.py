@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vidrelay.core.adapter import NotThere, Refused, Scope, Search, Undecided
+from vidrelay.core.adapter import NotThere, Refused, Scope, Search, Trouble, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
 from vidrelay.core.task import CancelOutcome, Reference, Task
@@ -244,6 +244,16 @@ def test_the_key_is_shown_nowhere() -> None:
         for outcome in (refused, ended):
             assert isinstance(outcome, Failed)
             assert "key-canary" not in outcome.problem.detail
+
+
+def test_a_proxys_page_stops_nothing():
+    """A task that was only said to be stopped would run on, be paid, and be fetched by nobody."""
+    it = TestArk.sheet.rehearse()
+    task = replace(it.task(**TestArk.sheet.fields), remote_id="cgt-9")
+    waits = reply({"id": "cgt-9", "status": "queued"})
+    page = reply(b"<html>log in to the network</html>")
+    assert isinstance(converse(it.adapter.cancel(task), waits, page)[1], Trouble)
+    assert isinstance(converse(it.adapter.cancel(task), waits, reply(b""))[1], Cancelled)
 
 
 async def test_a_finished_record_is_never_deleted() -> None:

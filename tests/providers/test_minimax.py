@@ -248,6 +248,15 @@ class TestMiniMaxV2(AdapterContract):
             if seconds == 10:
                 assert result == Cancelled(outcome=CancelOutcome.UNSUPPORTED)
 
+    async def test_a_proxys_page_stops_nothing(self) -> None:
+        """A task that was only said to be stopped would run on, be paid, and be fetched by nobody."""
+        it = self.sheet.rehearse()
+        task = replace(it.task(**self.sheet.fields), remote_id="t-9")
+        waits = reply({"task": {"id": "t-9", "status": "queued"}})
+        page = reply(b"<html>log in to the network</html>")
+        assert isinstance(converse(it.adapter.cancel(task), waits, page)[1], Trouble)
+        assert isinstance(converse(it.adapter.cancel(task), waits, reply(b""))[1], Cancelled)
+
     async def test_a_job_that_is_not_known_yet_can_be_cancelled_later(self) -> None:
         """Right after its create it may not be known: that it is too late is not claimed, nor is a DELETE sent."""
         it = self.sheet.rehearse()

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from vidrelay.core.adapter import Refused, Search, Undecided
+from vidrelay.core.adapter import Refused, Search, Trouble, Undecided
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Cancelled, Failed, Found, Ready, StillRunning
 from vidrelay.core.task import Asset, CancelOutcome, Reference, Request
@@ -178,6 +178,15 @@ async def test_a_cancel_that_something_else_is_in_the_way_of_is_tried_again():
     it.arm("delete-code=OperationInProcess")
     assert isinstance(await it.run(it.adapter.cancel(task)), Refused)
     assert await it.run(it.adapter.cancel(task)) == Cancelled(outcome=CancelOutcome.STOPPED)
+
+
+def test_a_proxys_page_stops_nothing():
+    """A task that was only said to be stopped would run on, be paid, and be fetched by nobody."""
+    it = TestVidu.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id="9")
+    page = reply(b"<html>log in to the network</html>")
+    assert isinstance(converse(it.adapter.cancel(task), page)[1], Trouble)
+    assert converse(it.adapter.cancel(task), reply(b""))[1] == Cancelled(outcome=CancelOutcome.STOPPED)
 
 
 def test_an_id_that_comes_as_a_number_is_one():

@@ -49,6 +49,14 @@ def answered(reply: HttpReply) -> dict[str, Any] | None:
     return read_object(reply) if 200 <= reply.status < 300 else None
 
 
+def went_through(reply: HttpReply) -> bool:
+    """
+    Whether a call went through (2xx) of which no answer is needed: there is none, or one that can be read, and not some
+    proxy's page.
+    """
+    return 200 <= reply.status < 300 and (reply.body.strip() in (b"", b"null") or read_object(reply) is not None)
+
+
 def content_at(body: bytes, place: str) -> bytes | None:
     """
     The bytes that stand in a JSON body as base64, at that place (a JSON pointer); None where there are none.

@@ -34,7 +34,16 @@ from vidrelay.providers.ark import parameters, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import answered, instant_of, number_of, object_of, reason, rows_of, text_of
+from vidrelay.providers.replies import (
+    answered,
+    instant_of,
+    number_of,
+    object_of,
+    reason,
+    rows_of,
+    text_of,
+    went_through,
+)
 from vidrelay.providers.verdicts import NOT_OURS, Standing, failed, of_call, of_create, of_poll, ready, without_id
 
 MAX_PAGES = 5
@@ -169,7 +178,7 @@ class ArkAdapter(JsonAdapter):
         if seen.remote_state is not RemoteState.WAITING:
             return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
         reply = yield self.call("DELETE", f"{words.TASKS}/{task.remote_id}")
-        if 200 <= reply.status < 300:
+        if went_through(reply):
             return Cancelled(outcome=CancelOutcome.STOPPED)
         # It may have begun meanwhile, or be gone already: the next try asks again.
         return of_call(words.error(reply, key=self.key))

@@ -35,7 +35,7 @@ from vidrelay.providers.minimax import words
 from vidrelay.providers.minimax.content import prepare, text_in
 from vidrelay.providers.minimax.listed import can_be, id_of, rows_in
 from vidrelay.providers.pictures import data_uri, filled, form_file
-from vidrelay.providers.replies import identity, object_of, read_object, reason, text_of
+from vidrelay.providers.replies import identity, object_of, read_object, reason, text_of, went_through
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
@@ -190,7 +190,7 @@ class V2Adapter(JsonAdapter):
                 return seen
         reply = yield self.call("DELETE", f"/v2/video_generation/{task.remote_id}")
         data = read_object(reply)
-        if words.is_fine_v2(reply, data):
+        if words.is_fine_v2(reply, data) and went_through(reply):
             action = text_of(data or {}, "action") or text_of(_task(data), "action") or "cancel"
             return CancelTooLate() if action.startswith("delete") else Cancelled(outcome=CancelOutcome.STOPPED)
         error = words.error_v2(reply, key=self.key)

@@ -30,7 +30,7 @@ from vidrelay.core.task import Asset, BlockReason, CancelOutcome, RemoteTimes, R
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between, same, settled
 from vidrelay.providers.pictures import data_uri, filled
-from vidrelay.providers.replies import answered, identity, number_of, reason, rows_of, text_of, time_of
+from vidrelay.providers.replies import answered, identity, number_of, reason, rows_of, text_of, time_of, went_through
 from vidrelay.providers.verdicts import (
     NOT_OURS,
     Meaning,
@@ -203,7 +203,7 @@ class ViduAdapter(JsonAdapter):
         Stops what is not scheduled yet; a scheduled task is refused with 400.
         """
         reply = yield self.post(f"/tasks/{task.remote_id}/cancel", {"id": task.remote_id})
-        if 200 <= reply.status < 300:
+        if went_through(reply):
             return Cancelled(outcome=CancelOutcome.STOPPED)
         error = words.error(reply, key=self.key)
         # OperationInProcess is a 400 too, and may work another time.
