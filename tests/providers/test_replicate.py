@@ -385,3 +385,44 @@ def test_a_list_that_cannot_all_be_read_proves_no_absence(change: dict[str, Any]
         assert not isinstance(found, Absent), found
     for end, outcome in ((None, Absent), ({"cursor": "x"}, Undecided), ("https://api.replicate.com/", Undecided)):
         assert isinstance(converse(it.adapter.find(task, search), reply({"results": [], "next": end}))[1], outcome)
+
+
+HASH = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
+
+
+def looked_for(sent: dict[str, Any], row: dict[str, Any]) -> Any:
+    """What a look in a list of that one row, eleven minutes after the loss, tells of a create with these parameters."""
+    it = TestReplicate.sheet.rehearse()
+    task = replace(it.task(model_version=MODEL), parameters={"input": {"prompt": "a paper boat"}, **sent})
+    listed = {**STARTING, "source": "api", "created_at": task.created_at.isoformat(), **row}
+    search = Search(sent_at=task.created_at, lost_at=task.created_at, elapsed=700.0, lost_ago=700.0, owned=frozenset())
+    return converse(it.adapter.find(task, search), reply({"results": [listed], "next": None}))[1]
+
+
+@pytest.mark.parametrize("version", [HASH, f"acme/boats:{HASH}", f"Acme/boats:{HASH}"])
+def test_a_version_is_the_same_however_it_was_named(version: str) -> None:
+    """A create through the door may name it with its model before it; the list shows the two apart."""
+    assert isinstance(looked_for({"version": version}, {"model": "acme/boats", "version": HASH}), Found)
+    assert isinstance(looked_for({"version": version}, {"model": "acme/boats", "version": "0" * 64}), Absent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "row"),
+    [
+        ({"model": MODEL}, {"model": "minimax/video-01-renamed"}),
+        ({"version": "minimax/video-01"}, {"model": "minimax/hailuo"}),
+        ({"model": MODEL, "input": {"prompt": "a paper boat", "sparkle": True}}, {}),
+        ({"deployment": "acme/clips"}, {"deployment": "clips", "input": {"prompt": "a paper boat", "fps": 24}}),
+    ],
+)
+def test_a_job_that_may_be_ours_under_another_name_is_no_absence(sent: dict[str, Any], row: dict[str, Any]) -> None:
+    """Models are renamed, inputs that they do not know are dropped: a person chooses, and nothing is paid twice."""
+    assert isinstance(looked_for(sent, row), Undecided)
+
+
+@pytest.mark.parametrize(
+    "row", [{"input": {"prompt": "a kite"}}, {"input": {"image": "https://x.example/a.png"}}, {"deployment": "acme/x"}]
+)
+def test_another_clip_is_none_of_ours(row: dict[str, Any]) -> None:
+    """Another prompt, an input without one, or a deployment that was not asked."""
+    assert isinstance(looked_for({"model": MODEL}, row), Absent)

@@ -103,10 +103,14 @@ class ReplicateWords(Words):
         kind, _, name = call.what.partition(":")
         if not isinstance(given, dict) or not given.get("prompt") or (not kind and not body.get("version")):
             return self.refuse(Why.INVALID, "- input: prompt is required\n")
-        model = name or str(body["version"])
+        # `version` may be a version's id, `owner/name:id` or `owner/name`; an answer shows the two apart.
+        named, _, version = str(body.get("version") or "").rpartition(":")
+        if not named and "/" in version:
+            named, version = version, ""
+        model = name or named or str(body["version"])
         fields = {"prompt": str(given["prompt"]), "model": model, "seconds": str(given.get("duration", 5))}
         count = sum(one.startswith(("data:", "https://", "http://")) for one in texts_in(given))
-        keep = {"input": given, "version": body.get("version"), "model": model, "kind": kind}
+        keep = {"input": given, "version": version, "model": model, "kind": kind or (named and "models")}
         job = self.engine.create(call.key, fields, pictures=count, data=keep, shape=_id)
         return Answer(status=201, data=self._prediction(job, call), job=job)
 
