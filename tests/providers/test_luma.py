@@ -101,6 +101,7 @@ def test_a_model_that_is_not_known_has_its_own_lengths():
         (403, "Not authenticated", ("calls", "auth")),
         (429, "Rate limit exceeded", ("calls", "rate")),
         (429, "Too many concurrent generations", ("creates", "window")),
+        (429, "You are running out of credits", ("creates", "balance")),
         (400, "The prompt violates our content policy", "moderated"),
         (422, [{"loc": ["body", "model"], "msg": "field required", "type": "missing"}], "rejected"),
     ],

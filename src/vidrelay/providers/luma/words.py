@@ -75,10 +75,11 @@ def error(reply: HttpReply, *, key: str | None) -> Said:
     read = said(reply, {}, code=None, detail=detail, secret=key)
     if detail is None or not 400 <= reply.status < 500:
         return read
-    if read.meaning is Meaning.RATE:
-        return replace(read, meaning=Meaning.WINDOW) if _TOO_MANY.search(detail) else read
+    # Also with 429, and before the other: one may be "running out of credits".
     if _NO_CREDITS.search(detail):
         return replace(read, meaning=Meaning.BALANCE)
+    if read.meaning is Meaning.RATE:
+        return replace(read, meaning=Meaning.WINDOW) if _TOO_MANY.search(detail) else read
     if read.meaning is Meaning.REJECTED and _POLICY.search(detail):
         return replace(read, meaning=Meaning.MODERATED)
     return read
