@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from vidrelay.core.door import FormBody, Keep, Kept, OpenAddress, Part, Phase
+from vidrelay.core.door import FormBody, Keep, Kept, Look, OpenAddress, Part, Phase, Submit, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import Problem, Request, Standing, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.runway.adapter import make as make_adapter
 from vidrelay.providers.runway.door import make
-from vidrelay.testing.doors import DATA_URI, FRESH, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import DATA_URI, FRESH, Create, DoorContract, DoorSheet, call_door, usual, view_of
 
 DOOR = make(None)
 TEXT = {"model": "gen4.5", "promptText": "a boat", "ratio": "1280:720", "duration": 5}
@@ -116,6 +116,33 @@ def test_a_failure_has_runways_own_code_or_the_nearest(problem: Problem, code: s
     failed = replace(failed, task=replace(failed.task, error=problem))
     said = call_door(DOOR, "GET", "/v1/tasks/x", grant=lambda _: failed).json
     assert (said["failure"], said["failureCode"]) == (problem.detail, code)
+
+
+def draft_sent(draft: str, remote_id: str | None) -> Any:
+    """
+    What the draft of that id becomes in the create, at a relay that has one task, of that id at Runway.
+    """
+
+    def grant(wish: Wish) -> Any:
+        if isinstance(wish, Look):
+            if wish.task_id != "ours":
+                raise UnknownTask
+            view = view_of(State.RUNNING)
+            return replace(view, task=replace(view.task, remote_id=remote_id))
+        return usual(wish)
+
+    body = {"model": "seedance2_5", "draftTaskId": draft}
+    called = call_door(DOOR, "POST", "/v1/text_to_video", body, grant=grant)
+    (made,) = [wish for wish in called.wishes if isinstance(wish, Submit)]
+    return made.new.prepared.parameters["draftTaskId"]
+
+
+def test_a_draft_is_named_as_runway_knows_it() -> None:
+    """The SDK knows the relay's id alone; one that the relay does not know goes on as it is."""
+    assert draft_sent("ours", "17f20503") == "17f20503"
+    assert draft_sent("elsewhere", None) == "elsewhere"
+    with pytest.raises(InvalidRequest):
+        draft_sent("ours", None)
 
 
 def test_a_deleted_clip_is_not_there() -> None:

@@ -17,11 +17,24 @@ from vidrelay.core.door import (
     View,
 )
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, file_in, forget, iso, keep, submit, text_in, there, with_pictures
+from vidrelay.providers.doorway import (
+    create_in,
+    file_in,
+    forget,
+    iso,
+    keep,
+    submit,
+    text_in,
+    theirs,
+    there,
+    with_pictures,
+)
 from vidrelay.providers.runway.parameters import IMAGE, TEXT, as_sent
 
 CALLS = (TEXT, IMAGE, "video_to_video", "video_upscale", "character_performance")
 """The calls that make a task whose output is a clip."""
+DRAFT = "draftTaskId"
+"""The earlier task that a clip goes on from, which Runway knows by an id of its own."""
 UNKNOWN_CREDITS = {"credits": 0}
 """The SDK wants a number, and vidrelay is not told what a task costs."""
 DOCS = "https://docs.dev.runwayml.com/errors/errors/"
@@ -58,6 +71,8 @@ class RunwayDoor:
         The create call of that name, of which the answer is an id and no status.
         """
         body, force = create_in(call)
+        if DRAFT in body:
+            body[DRAFT] = yield from theirs(body[DRAFT])
         prepared = as_sent(name, with_pictures(body, uploaded=_uploaded))
         view = yield from submit(prepared, prompt=text_in(body, "promptText"), force=force)
         return JsonReply(value={"id": view.task.id, "estimatedCost": UNKNOWN_CREDITS})
