@@ -185,6 +185,7 @@ def _done(uri: str) -> dict[str, object]:
     [
         (f"{HOST}/v1beta/files/f1:download?alt=media", f"{HOST}/v1beta/files/f1:download?alt=media", True),
         (f"{HOST}/v1/files/f1", f"{HOST}/v1beta/files/f1:download?alt=media", True),
+        (f"{HOST}/v1alpha/files/f1", f"{HOST}/v1beta/files/f1:download?alt=media", True),
         ("https://storage.googleapis.com/b/o.mp4", "https://storage.googleapis.com/b/o.mp4", False),
         (f"{HOST}.evil.example/v1beta/files/f1", f"{HOST}.evil.example/v1beta/files/f1", False),
         (f"{HOST}/v1beta/files/../models", f"{HOST}/v1beta/files/../models", False),

@@ -68,7 +68,8 @@ def refuse_unheard(body: Mapping[str, Any]) -> None:
         raise InvalidRequest("An interaction cannot be streamed through vidrelay.", field="stream")
     if body.get("store") in (False, "false", 0):
         raise InvalidRequest(
-            "vidrelay lets a clip be made in the background, and Google keeps what it makes so.", field="store"
+            "store cannot be false: a clip is asked for afterwards, and Google answers for what it keeps.",
+            field="store",
         )
 
 

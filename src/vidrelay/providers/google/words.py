@@ -80,7 +80,7 @@ CODES: Codes = {
 }
 
 _FILE = re.compile(
-    r"https://generativelanguage\.googleapis\.com/(?:download/)?v1(?:beta)?/files/([A-Za-z0-9_-]+)(?::download)?(?:\?.*)?"
+    r"https://generativelanguage\.googleapis\.com/(?:download/)?v[0-9]+[a-z0-9]*/files/([A-Za-z0-9_-]+)(?::download)?(?:\?.*)?"
 )
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LONG_LIMIT = re.compile(r"per.?day|daily|spend", re.IGNORECASE)

@@ -14,7 +14,7 @@ from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why,
 _TASK = re.compile(r"/v1/videos/([^/]+)")
 _REFUSALS = {
     Why.INVALID: (400, "invalid_request", None),
-    Why.AUTH: (400, "Client specified an invalid argument", "Incorrect API key provided: xa***st."),
+    Why.AUTH: (401, "unauthenticated", None),
     Why.RATE: (429, "rate_limit_exceeded", None),
     Why.BUSY: (429, "rate_limit_exceeded", None),
     Why.BALANCE: (403, "permission_denied", "Your team has used all its credits or reached its spending limit."),
