@@ -78,6 +78,15 @@ class TestXai(AdapterContract):
     )
 
 
+def test_what_moderation_keeps_back_needs_no_status():
+    """As a clip needs none."""
+    it = TestXai.sheet.rehearse()
+    told = {"model": "grok-imagine-video", "video": {"url": "", "respect_moderation": False}}
+    seen = converse(it.adapter.poll(replace(it.task(), remote_id="1")), reply(told))[1]
+    assert isinstance(seen, Failed)
+    assert seen.problem.code == "moderated"
+
+
 async def test_a_clip_that_moderation_keeps_back_is_moderated():
     """It is done, billed, and has no address."""
     it = TestXai.sheet.rehearse()
@@ -164,3 +173,21 @@ def test_a_key_that_is_none_is_the_accounts_matter(text):
         outcome = converse(conversation, reply(told, status=400))[1]
         assert isinstance(outcome, Refused)
         assert outcome.reason == "auth"
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "outcome"),
+    [
+        (400, {"code": "Client specified an invalid argument", "error": "Generated video rejected by moderation."}, 0),
+        (400, {"error": {"code": "imagine:content-moderated", "message": "Generated video rejected."}}, 0),
+        (400, {"code": "Client specified an invalid argument", "error": "not yet"}, 1),
+        (500, {"code": "internal", "error": "content moderation is down"}, 1),
+        (400, b"<html>moderation</html>", 1),
+    ],
+)
+def test_moderation_ends_a_job_that_is_asked_for(status, told, outcome):
+    """Asking again for hours would change nothing, and would hold its place; other errors end no paid job."""
+    it = TestXai.sheet.rehearse()
+    seen = converse(it.adapter.poll(replace(it.task(), remote_id="1")), reply(told, status=status))[1]
+    assert isinstance(seen, (Failed, Trouble)[outcome])
+    assert isinstance(seen, Trouble) or seen.problem.code == "moderated"

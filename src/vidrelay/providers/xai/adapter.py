@@ -100,9 +100,15 @@ class XaiAdapter(JsonAdapter):
             return NOT_OURS
         reply = yield self.get(f"/videos/{remote_id}")
         data = answered(reply)
-        if data is None:
-            return StillRunning() if reply.status == 202 else of_poll(words.error(reply, key=self.key))
-        return self._seen(data)
+        if data is not None:
+            return self._seen(data)
+        if reply.status == 202:
+            return StillRunning()
+        error = words.error(reply, key=self.key)
+        # So moderation has been seen to end a job, however often that is asked for; any other 400 passes.
+        if error.meaning is Meaning.MODERATED and reply.status in (400, 422):
+            return failed(error.meaning, error.detail)
+        return of_poll(error)
 
     def check(self) -> Conversation[CheckOutcome]:
         """
@@ -122,8 +128,9 @@ class XaiAdapter(JsonAdapter):
         # Where the file is kept in xAI's own store as well, that may have the only address.
         url = text_of(video, "url") or text_of(object_of(video, "file_output"), "public_url")
         standing = words.STATES.read(text_of(data, "status"))
-        # An older answer has the clip and no status, and is waited for in vain by its word.
-        match Standing.DONE if url and data.get("status") is None else standing:
+        # Clips have been seen to be told without a status, which only a pending job has then.
+        is_told = bool(url) or video.get("respect_moderation") is False
+        match Standing.DONE if is_told and data.get("status") is None else standing:
             case Standing.DONE:
                 if not url and video.get("respect_moderation") is False:
                     return failed(Meaning.MODERATED, "xAI's moderation kept the clip back, and billed it")
