@@ -318,10 +318,13 @@ def test_the_other_hosts_follow_the_base_address() -> None:
     for base, hosts in (
         (None, ["api.fal.ai", "rest.fal.ai"]),
         ("https://queue.fal.run/", ["api.fal.ai", "rest.fal.ai"]),
+        ("https://fal.run", ["api.fal.ai", "rest.fal.ai"]),
+        ("https://api.fal.ai/v1", ["api.fal.ai", "rest.fal.ai"]),
     ):
         adapter = make(AdapterSettings(now=now, key="k", base_url=base))
         asked = [next(adapter.check()), next(adapter.upload({"$asset": "sha256:1"}))]
         assert [request.url.split("/")[2] for request in asked] == hosts
+        assert next(adapter.poll(task)).url.startswith("https://queue.fal.run/fal-ai/")
     adapter = make(AdapterSettings(now=now, key="k", base_url="http://127.0.0.1:9"))
     asked = [next(adapter.check()), next(adapter.upload({"$asset": "sha256:1"})), next(adapter.poll(task))]
     assert {request.url.split("/")[2] for request in asked} == {"127.0.0.1:9"}
@@ -487,3 +490,24 @@ def test_the_last_event_counts() -> None:
     """A stream says how it is now at its end."""
     _, seen = followed(event(QUEUED) + event(WORKING), StillRunning(remote_state=RemoteState.WAITING))
     assert seen == StillRunning(remote_state=RemoteState.WORKING)
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "expected"),
+    [
+        (403, "User is locked. Reason: Exhausted balance.", ("creates", "balance")),
+        (401, "Invalid key", ("calls", "auth")),
+        (503, "unavailable", None),
+    ],
+)
+def test_a_refused_upload_says_what_the_account_lacks(
+    status: int, detail: str, expected: tuple[str, str] | None
+) -> None:
+    """Without balance nothing new is made till that is mended; trouble says nothing of the account."""
+    adapter = underway()[0]
+    outcome = converse(adapter.upload({"$asset": "sha256:1"}), reply({"detail": detail}, status=status))[1]
+    if expected is None:
+        assert isinstance(outcome, Trouble)
+    else:
+        assert isinstance(outcome, Refused)
+        assert (outcome.scope, outcome.reason) == expected

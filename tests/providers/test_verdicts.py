@@ -40,6 +40,8 @@ def test_an_error_never_shows_the_key() -> None:
         (Meaning.MODERATED, True, Failed),
         (Meaning.REJECTED, False, Trouble),
         (Meaning.AUTH, True, Refused),
+        (Meaning.BALANCE, True, Refused),
+        (Meaning.BALANCE, False, Trouble),
         (Meaning.MISSING, True, Failed),
         (Meaning.MISSING, False, Trouble),
     ],

@@ -191,12 +191,18 @@ def of_call(error: Said) -> Refused | Trouble:
 
 def of_upload(error: Said) -> Failed | Refused | Trouble:
     """
-    The same for a picture, which may be refused for good: as a create is where there is no such call.
+    The same for a picture, which may be refused for good: as a create is where there is no such call. A lack of money
+    holds up what it is for.
     """
-    if error.readable and error.meaning is Meaning.MISSING:
-        return failed(Meaning.REJECTED, f"{NO_SUCH_CALL}: {error.detail}")
-    is_final = error.readable and error.meaning in (Meaning.REJECTED, Meaning.MODERATED)
-    return failed(error.meaning, error.detail) if is_final else of_call(error)
+    match error.meaning:
+        case Meaning.MISSING if error.readable:
+            return failed(Meaning.REJECTED, f"{NO_SUCH_CALL}: {error.detail}")
+        case Meaning.REJECTED | Meaning.MODERATED if error.readable:
+            return failed(error.meaning, error.detail)
+        case Meaning.BALANCE if error.readable:
+            return _refused(error, Scope.CREATES)
+        case _:
+            return of_call(error)
 
 
 def of_refused_cancel(seen: PollOutcome) -> CancelResult:

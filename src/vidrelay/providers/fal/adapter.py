@@ -47,6 +47,7 @@ from vidrelay.providers.verdicts import (
     of_call,
     of_create,
     of_poll,
+    of_upload,
     without_id,
 )
 
@@ -58,10 +59,7 @@ class FalAdapter(JsonAdapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         super().__init__(settings, base_url=words.QUEUE)
-        own = settings.base_url is None or self.base == words.QUEUE
-        self._platform, self._rest, self._cdn = (
-            (words.PLATFORM, words.REST, words.CDN) if own else (self.base, self.base, self.base)
-        )
+        self.base, self._platform, self._rest, self._cdn = words.hosts_of(self.base)
         self.traits = Traits(
             dedupe=Dedupe.LIST,
             can_cancel=True,
@@ -199,7 +197,7 @@ class FalAdapter(JsonAdapter):
         asked = {"storage_type": "fal-cdn-v3"}
         reply = yield self._away(self._rest, "/storage/auth/token", query=asked, body=Json(value={}))
         if not 200 <= reply.status < 300:
-            return of_call(words.error(reply, key=self.key))
+            return of_upload(words.error(reply, key=self.key))
         sending = upload_of(picture, reply, self._cdn)
         if sending is None:
             return Trouble(detail="the provider gives no token for its media host")

@@ -5,6 +5,7 @@ fal's words, said once.
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.messages import HttpReply
@@ -30,6 +31,7 @@ QUEUE, PLATFORM, REST, CDN = (
     "https://rest.fal.ai",
     "https://v3.fal.media",
 )
+_OWN = ("queue.fal.run", "fal.run", "api.fal.ai", "rest.fal.ai")
 MEDIA = "fal.media"
 HOSTS = ("queue.fal.run", "api.fal.ai", "rest.fal.ai", MEDIA, f"*.{MEDIA}")
 NAMESPACES = ("workflows", "comfy")
@@ -78,6 +80,16 @@ REQUEST_HEADERS = (
 _LOCKED = re.compile(r"balance|locked|credit", re.IGNORECASE)
 _UNDERWAY = re.compile(r"in progress", re.IGNORECASE)
 _VIDEO = "video"
+
+
+def hosts_of(base: str) -> tuple[str, str, str, str]:
+    """
+    The addresses of the queue, the platform, the uploads and the media for an account with that base URL: fal's own
+    where it names any host of fal's, for the others make no job (the synchronous one gives no id to go on with).
+    """
+    if urlsplit(base).hostname in _OWN:
+        return QUEUE, PLATFORM, REST, CDN
+    return base, base, base, base
 
 
 def standing(data: Mapping[str, Any]) -> StillRunning | None:
