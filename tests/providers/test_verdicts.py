@@ -33,6 +33,15 @@ def test_an_error_never_shows_the_key() -> None:
     assert len(error.detail) < 600
 
 
+@pytest.mark.parametrize(("status", "told"), [(200, "base_url"), (302, "base_url"), (502, "502")])
+def test_a_web_page_where_the_api_should_be_names_the_base_url(status: int, told: str) -> None:
+    """A site answers any address with a page; one that says that a server is down says nothing of the address."""
+    page = HttpReply(status=status, headers={"content-type": "text/html; charset=utf-8"}, body=b"<p>Welcome")
+    detail = said(page, {}, code=None, detail=None).detail
+    assert told in detail
+    assert ("base_url" in detail) is (told == "base_url")
+
+
 @pytest.mark.parametrize(
     ("meaning", "readable", "outcome"),
     [

@@ -96,10 +96,16 @@ def said(reply: HttpReply, codes: Codes, *, code: str | None, detail: str | None
     text = f"{code}: {detail}" if code and detail and code not in detail else detail or code
     return Said(
         meaning=meaning,
-        detail=told(text or f"the provider answered {reply.status}, and nothing that can be read", secret=secret),
+        detail=told(text or _unread(reply), secret=secret),
         retry_after=wait_of(reply),
         readable=known is not None or detail is not None,
     )
+
+
+def _unread(reply: HttpReply) -> str:
+    if reply.status < 400 and "html" in reply.headers.get("content-type", ""):
+        return f"a web page answered {reply.status}, not the provider's API; the account's base_url may be wrong"
+    return f"the provider answered {reply.status}, and nothing that can be read"
 
 
 def meaning_of(code: str | None, codes: Codes) -> Meaning | None:
@@ -159,7 +165,7 @@ def of_repeated(seen: FindOutcome | NotThere, refusal: SubmitOutcome) -> SubmitO
 NOT_OURS = NotThere(detail="its id is none of this provider's")
 """What becomes of a task whose id is none that could be asked for."""
 
-NO_FILE = Trouble(detail="the provider says that it is done, and names no file")
+NO_FILE = Trouble(detail="the provider says that it is done, and names no file", is_done=True)
 """What becomes of a job that is done and has no address: the next look at it may show one."""
 
 
