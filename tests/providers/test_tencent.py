@@ -5,7 +5,7 @@ Tencent in both dialects, held against its fact sheet and the pretend provider i
 import hashlib
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -186,6 +186,28 @@ async def test_a_wrong_secret_is_refused(sheet):
         assert isinstance(outcome, Refused), (key, outcome)
         assert outcome.reason == "auth"
     assert not it.engine.jobs
+
+
+async def test_a_call_is_signed_as_it_leaves(sheet):
+    """One that waited for its turn for long is not too old for that; one by a clock that is wrong is refused."""
+    it = sheet.rehearse()
+    it.engine.change({"key": KEY})
+    task = it.task(**sheet.fields)
+    waiting = it.adapter.submit(task)
+    built = next(waiting)
+    await it.clock.advance(3600)
+    with pytest.raises(StopIteration) as answered:
+        waiting.send(await it.send(built))
+    assert isinstance(answered.value.value, Accepted)
+    for minutes, outcome in ((-6, Refused), (-4, StillRunning), (4, StillRunning), (6, Refused)):
+        settings = AdapterSettings(
+            now=lambda minutes=minutes: it.clock.now() + timedelta(minutes=minutes),
+            key=KEY,
+            base_url=it.adapter.base,
+            dialect=sheet.account_dialect,
+        )
+        it.adapter = make(settings)
+        assert isinstance(await it.poll(replace(task, remote_id=answered.value.value.remote_id)), outcome), minutes
 
 
 def test_the_dialects_of_an_account():

@@ -18,6 +18,8 @@ _AUTHORIZATION = re.compile(
     r"SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]+)"
 )
 _VERSION = "2024-05-23"
+_SIGNED_FOR_SECONDS = 300.0
+"""A signature's time may be as far from the clock here."""
 _STATES = {
     JobState.WAITING: "WAIT",
     JobState.WORKING: "RUN",
@@ -72,12 +74,16 @@ class TencentWords(Words):
         headers = {name: asked.headers.get(name, "") for name in names.split(";")}
         if not set(headers) >= {"content-type", "host"}:
             return f"{access}, signed in part"
+        timestamp = asked.headers.get("x-tc-timestamp", "")
+        off = self.engine.wall(self.engine.now()) - int(timestamp if timestamp.isdecimal() else "0")
+        if abs(off) > _SIGNED_FOR_SECONDS:
+            return f"{access}, signed at another time"
         made = signature(
             secret,
             path=asked.path,
             headers=headers,
             body_sha256=asked.body_sha256,
-            timestamp=asked.headers.get("x-tc-timestamp", ""),
+            timestamp=timestamp,
             scope=scope,
         )
         return wanted if (known, made) == (access, told) else f"{access}, signed by somebody else"
