@@ -76,6 +76,18 @@ async def test_a_dead_addresss_renewals_are_spaced(bench):
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(fetched))
 
 
+async def test_a_file_that_shows_late_is_not_lost(bench):
+    """For two minutes every address is dead, however fresh; then the paid clip is there."""
+    bench.provider.dead_addresses.update(f"/files/job-1/{number}" for number in range(20))
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.DOWNLOADING)
+        await bench.clock.advance(120)
+        bench.provider.dead_addresses.clear()
+        await bench.until(task.id, State.DONE)
+    assert len(bench.provider.creates) == 1
+
+
 async def test_a_remote_id_that_is_another_tasks_leaves_the_second_uncertain(bench):
     """One provider, one id given twice: the first task keeps it, the second is not paid for again by itself."""
     bench.adapter = ForgetfulAdapter()

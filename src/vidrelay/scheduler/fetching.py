@@ -14,7 +14,9 @@ from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
 
-MAX_RENEWALS = 3
+RENEWAL_SECONDS = (1.0, 20.0, 120.0)
+"""After so long at least is each fresh address asked for: a first one is dead of age, more of them are new, and a new
+file shows late on some hosts."""
 BAD_FILE_SECONDS = 1800.0
 TRIES_AT_ONE_ADDRESS = 3
 BLOCKED_HOST_SECONDS = 60.0
@@ -85,9 +87,9 @@ class Fetcher:
         """
         track.renewals += 1
         track.address_dead = True
-        if track.renewals <= MAX_RENEWALS:
-            return self._tools.backoff(track.renewals, least=1.0)
-        return await self._lose(task, f"could not be fetched from {MAX_RENEWALS} fresh addresses: {detail}")
+        if track.renewals <= len(RENEWAL_SECONDS):
+            return self._tools.backoff(track.renewals, least=RENEWAL_SECONDS[track.renewals - 1])
+        return await self._lose(task, f"could not be fetched from {len(RENEWAL_SECONDS)} fresh addresses: {detail}")
 
     async def _bad(self, task: Task, track: Track, detail: str) -> Delay:
         """
