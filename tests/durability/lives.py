@@ -22,7 +22,8 @@ from vidrelay.store.emergency import EmergencyStore
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.inflight import InFlight
-from vidrelay.testing.toy import ToyAdapter, ToyProvider
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import ToyProvider
 from vidrelay.transport.download import HttpDownloader
 
 BALLAST_BYTES = 64 * 1024

@@ -18,7 +18,8 @@ from vidrelay.scheduler.account import Account
 from vidrelay.store import emergency
 from vidrelay.testing.clock import START
 from vidrelay.testing.records import PROBLEM
-from vidrelay.testing.toy import BASE, ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import BASE
 
 from .each_write import WAYS, count_work, survive
 from .faulty_sqlite import FULL, IOERR_FSYNC, disk

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from vidrelay.core.task import Asset, Reference, Request, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 CALLS = 18
 """So many calls of its ports does the loop make for two tasks when nothing strikes it."""

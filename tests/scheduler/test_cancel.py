@@ -8,7 +8,8 @@ from vidrelay.core.adapter import Trouble
 from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import CancelOutcome, State
-from vidrelay.testing.toy import BASE, ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import BASE
 
 
 class ForgottenAdapter(ToyAdapter):

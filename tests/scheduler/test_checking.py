@@ -9,7 +9,7 @@ import pytest
 from vidrelay.core.errors import UnknownAccount
 from vidrelay.core.task import State
 from vidrelay.scheduler.face import AccountCheck
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 @pytest.fixture

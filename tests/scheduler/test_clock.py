@@ -8,7 +8,8 @@ from vidrelay.core.adapter import Dedupe, Undecided
 from vidrelay.core.lifecycle import Absent
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import Resolution, State
-from vidrelay.testing.toy import BASE, ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import BASE
 
 YEARS = 3652 * 86_400
 

@@ -10,7 +10,7 @@ import pytest
 from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import StoreError
 from vidrelay.core.task import Asset, BlockReason, CancelOutcome, Reference, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 PICTURE = Asset(id="sha256:1", pixels="p1:1", width=8, height=8, size_bytes=99, media_type="image/png")
 OTHER = replace(PICTURE, id="sha256:2", pixels="p1:2")

@@ -11,7 +11,7 @@ import pytest
 from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DuplicateRemote, InvalidRequest, WrongState
 from vidrelay.core.task import Blocked, Resolution, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 async def test_a_create_that_was_never_sent_is_sent_again(bench):

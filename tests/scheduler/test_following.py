@@ -10,7 +10,8 @@ import pytest
 
 from vidrelay.core.task import CancelOutcome, State
 from vidrelay.scheduler import following
-from vidrelay.testing.toy import ToyAdapter, ToyProvider
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import ToyProvider
 
 FLOOR = 1.0
 A_MOMENT = 1e-6

@@ -10,7 +10,7 @@ import pytest
 from vidrelay.core.adapter import NotThere
 from vidrelay.core.lifecycle import StillRunning
 from vidrelay.core.task import State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 A_MOMENT = 1e-6
 

@@ -3,7 +3,7 @@ The loop goes on whatever happens to one task, and tells those who watch.
 """
 
 from vidrelay.core.task import Request, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 class FaultyAdapter(ToyAdapter):

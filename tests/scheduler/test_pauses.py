@@ -16,7 +16,8 @@ from vidrelay.core.plan import AccountPlan
 from vidrelay.core.task import BlockReason, RemoteFile, State
 from vidrelay.scheduler.account import Account
 from vidrelay.testing.clock import START
-from vidrelay.testing.toy import BASE, ToyAdapter, ToyProvider
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import BASE, ToyProvider
 
 
 class SlowProvider(ToyProvider):

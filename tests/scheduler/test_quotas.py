@@ -6,7 +6,7 @@ import pytest
 
 from vidrelay.core.errors import StoreError
 from vidrelay.core.task import State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 MINUTES = 60.0
 

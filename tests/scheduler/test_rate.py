@@ -10,7 +10,7 @@ from vidrelay.core.adapter import Dedupe
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.task import State
 from vidrelay.scheduler.converse import is_status
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 A_MOMENT = 1e-6
 

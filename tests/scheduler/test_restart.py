@@ -10,7 +10,7 @@ from vidrelay.core.task import Request, State
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.records import make_task
 from vidrelay.testing.stored import bring
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 async def test_queued_tasks_keep_their_place_over_a_kill(bench):

@@ -11,7 +11,8 @@ from vidrelay.core.adapter import Dedupe
 from vidrelay.core.errors import DiskFull
 from vidrelay.core.lifecycle import Accepted
 from vidrelay.core.task import State
-from vidrelay.testing.toy import BASE, ToyAdapter, ToyProvider
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import BASE, ToyProvider
 
 NIGHT = 8 * 3600
 

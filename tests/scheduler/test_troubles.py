@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from vidrelay.core.task import Request, State
-from vidrelay.testing.toy import ToyAdapter, ToyProvider
+from vidrelay.testing.toy.adapter import ToyAdapter
+from vidrelay.testing.toy.provider import ToyProvider
 
 
 class Endless:

@@ -9,7 +9,7 @@ import pytest
 from vidrelay.core.errors import IdempotencyConflict
 from vidrelay.core.ports import How
 from vidrelay.core.task import Request, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 async def test_a_triple_click_makes_one_remote_task(bench):

@@ -18,7 +18,7 @@ from vidrelay.core.messages import HttpRequest
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal
-from vidrelay.testing.toy import tiny_mp4
+from vidrelay.testing.toy.provider import tiny_mp4
 
 API = "https://api.model.test"
 CDN = "https://cdn.model.test"
