@@ -19,8 +19,9 @@ import httpcore2
 
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.network import Reply
+from vidrelay.testing.simulation.ledger import Create
 from vidrelay.testing.simulation.network import Far, Network, Wire
-from vidrelay.testing.simulation.provider import API, TASK, Answer, Create
+from vidrelay.testing.simulation.provider import API, TASK, Answer
 from vidrelay.transport.gate import Gate
 from vidrelay.transport.http import HttpTransport
 

@@ -18,10 +18,11 @@ from vidrelay.testing.simulation.disk import DATABASE, Disk
 from vidrelay.testing.simulation.faults import Dice, Faults
 from vidrelay.testing.simulation.invariants import Invariants
 from vidrelay.testing.simulation.journal import Journal
+from vidrelay.testing.simulation.ledger import Key
 from vidrelay.testing.simulation.life import AccountSetup, Ground, Life
 from vidrelay.testing.simulation.loop import VirtualLoop
 from vidrelay.testing.simulation.network import Network
-from vidrelay.testing.simulation.provider import Key, Provider
+from vidrelay.testing.simulation.provider import Provider
 from vidrelay.testing.simulation.truth import Truth
 from vidrelay.testing.simulation.world import _surprising
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from ambiguous.cases import Case
 from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import State, Task
-from vidrelay.testing.simulation.provider import Create, Job
+from vidrelay.testing.simulation.ledger import Create, Job
 
 
 class Fate(Enum):

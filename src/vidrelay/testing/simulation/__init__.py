@@ -9,7 +9,8 @@ how it works and what it checks.
     clock.py       the wall clock, the monotonic one, and the truth
     faults.py      which kinds of trouble a seed has, and which have come
     journal.py     the run's own log, hashed
-    provider.py    providers: gate, queue, list with lag, forgetting, and the ledger of all they did
+    provider.py    providers: gate, queue, list with lag, forgetting
+    ledger.py      what a provider notes of all that it was asked and did
     network.py     the way to them (port Transport)
     words.py       what they speak: one small adapter for each kind of protection of a create
     disk.py        what a kill and a power cut leave behind; full and failing disks

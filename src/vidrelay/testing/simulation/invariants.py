@@ -20,10 +20,10 @@ from vidrelay.core.lifecycle import TRANSITIONS, Event
 from vidrelay.core.task import Priority, State, Task
 from vidrelay.testing.simulation.apps import Apps
 from vidrelay.testing.simulation.disk import DATABASE
+from vidrelay.testing.simulation.ledger import Create, Job
 from vidrelay.testing.simulation.life import Ground
 from vidrelay.testing.simulation.pace import Pace
 from vidrelay.testing.simulation.places import Places
-from vidrelay.testing.simulation.provider import Create, Job
 from vidrelay.testing.simulation.truth import Truth
 
 EVENTS: dict[str, type[Event]] = {event.__name__: event for events in TRANSITIONS.values() for event in events}

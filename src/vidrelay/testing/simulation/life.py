@@ -22,9 +22,9 @@ from vidrelay.testing.simulation.clock import WorldClock
 from vidrelay.testing.simulation.disk import DATABASE, Disk, broken, longest_file, watching
 from vidrelay.testing.simulation.faults import Dice, Faults
 from vidrelay.testing.simulation.journal import Journal
+from vidrelay.testing.simulation.ledger import Create, Key
 from vidrelay.testing.simulation.loop import Killed, Process, VirtualLoop
 from vidrelay.testing.simulation.network import Network
-from vidrelay.testing.simulation.provider import Create, Key
 from vidrelay.testing.simulation.watched import WatchedFiles, WatchedStore
 from vidrelay.testing.simulation.words import WORDS
 from vidrelay.transport.download import HttpDownloader

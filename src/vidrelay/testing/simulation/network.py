@@ -17,8 +17,9 @@ from vidrelay.core.messages import Held, HttpRequest
 from vidrelay.testing.simulation.clock import WorldClock
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal
+from vidrelay.testing.simulation.ledger import Create, Poll
 from vidrelay.testing.simulation.loop import VirtualLoop
-from vidrelay.testing.simulation.provider import API, CDN, TASK, Answer, Create, Poll, Provider
+from vidrelay.testing.simulation.provider import API, CDN, TASK, Answer, Provider
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from vidrelay.core.adapter import Dedupe
 from vidrelay.core.task import State, Task
+from vidrelay.testing.simulation.ledger import Job
 from vidrelay.testing.simulation.life import Ground
-from vidrelay.testing.simulation.provider import Job
 from vidrelay.testing.simulation.words import LONGEST_RUN
 
 UNSEEN_SECONDS = 30.0

@@ -1,5 +1,5 @@
 """
-Providers and their ledger: what they were asked, what they made of it, and when.
+Providers: what comes of each request, and what becomes of each job.
 
 One provider serves several keys. Each key has a gate (so many unended jobs), all share one queue and its workers, with
 strangers' jobs among them. The list of jobs lags, a new job may not be readable yet, and a restart may forget.
@@ -18,6 +18,7 @@ from vidrelay.core.messages import HttpRequest
 from vidrelay.testing.clock import START
 from vidrelay.testing.simulation.faults import Faults
 from vidrelay.testing.simulation.journal import Journal
+from vidrelay.testing.simulation.ledger import Create, Job, Key, Poll
 from vidrelay.testing.toy.provider import tiny_mp4
 
 API = "https://api.model.test"
@@ -35,88 +36,6 @@ LONGEST_LAG = 240.0
 ABSURD_WAITS = ("0", "-1", "1.5", "9999999999", "²", "１２", "1_000", "9" * 5000, "soon", "", "7", "30", "90")
 HTTP_DATES = ("Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 30 Nov 2026 12:10:00 GMT", "Fri, 31 Dec 9999 23:59:60 GMT")
 UNENDED = frozenset({"queued", "working"})
-
-
-@dataclass(slots=True, kw_only=True)
-class Key:
-    """
-    One customer: how many unended jobs it may have, and how a repeated create is told apart for it.
-
-    `complete_list` says that the provider's list is documented as complete; that of one that forgets is not.
-    `tells_all`: one call tells how all its jobs are doing, as far as the list has caught up. `streams`: a call can last
-    until there is news, of one job or of all. `uploads`: pictures are
-    uploaded before a create names them.
-    """
-
-    name: str
-    secret: str
-    limit: int
-    protection: Dedupe
-    tells_limit: bool = False
-    complete_list: bool = True
-    tells_all: bool = False
-    uploads: bool = False
-    streams: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """
-    One remote job; instants are true seconds. `task` is the task of ours that it was made for.
-    """
-
-    id: str
-    key: str
-    task: str
-    mark: str
-    body: dict[str, Any]
-    made_at: float
-    run_seconds: float
-    listed_at: float
-    readable_at: float
-    fails: bool = False
-    stalls: bool = False
-    state: str = "queued"
-    started_at: float | None = None
-    ends_at: float | None = None
-    ended_at: float | None = None
-    addresses: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Create:
-    """
-    One create call: `arrived` when its whole request had come, `job` what came of it, `told` the id in its answer,
-    `delivered` whether that whole answer reached the relay; `life` is the relay's life that sent it, `attempt` which of
-    the task's tries it was.
-    """
-
-    task: str
-    key: str
-    mark: str
-    body: dict[str, Any]
-    sent: float
-    life: int
-    attempt: int = 0
-    arrived: float | None = None
-    job: str | None = None
-    repeated: bool = False
-    told: str | None = None
-    status: int | None = None
-    delivered: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Poll:
-    """
-    One question after a job, for a task of ours; `at` is the monotonic second in which it was sent, `life` the relay's
-    life that asked.
-    """
-
-    job: str
-    task: str
-    at: float
-    life: int
 
 
 @dataclass(slots=True, kw_only=True)

@@ -43,7 +43,8 @@ from vidrelay.core.task import (
 )
 from vidrelay.providers.json_api import BaseAdapter
 from vidrelay.testing.clock import START
-from vidrelay.testing.simulation.provider import API, TASK, UPLOAD_SECONDS, Key
+from vidrelay.testing.simulation.ledger import Key
+from vidrelay.testing.simulation.provider import API, TASK, UPLOAD_SECONDS
 
 LONGEST_RUN = timedelta(minutes=10)
 SLACK = timedelta(seconds=120)

@@ -21,11 +21,12 @@ from vidrelay.testing.simulation.disk import Disk
 from vidrelay.testing.simulation.faults import Dice, Faults
 from vidrelay.testing.simulation.invariants import Invariants
 from vidrelay.testing.simulation.journal import Journal
+from vidrelay.testing.simulation.ledger import Key
 from vidrelay.testing.simulation.life import AccountSetup, Ground, Life
 from vidrelay.testing.simulation.loop import VirtualLoop
 from vidrelay.testing.simulation.network import Network
 from vidrelay.testing.simulation.points import POINTS
-from vidrelay.testing.simulation.provider import Key, Provider
+from vidrelay.testing.simulation.provider import Provider
 from vidrelay.testing.simulation.words import LONGEST_RUN
 
 HOUR = 3600.0
