@@ -17,10 +17,11 @@ from vidrelay.providers.ark import words
 from vidrelay.providers.ark.adapter import ArkAdapter, make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Rehearsal
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS = {
     "duration": 5,

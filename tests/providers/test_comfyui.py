@@ -20,10 +20,11 @@ from vidrelay.core.task import CancelOutcome, Reference, RemoteState, Task
 from vidrelay.providers.comfyui.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning
-from vidrelay.testing.adapters import AdapterContract, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken, Rehearsal
+from vidrelay.testing.sheet import Sheet
 
 KEY = "5f0c1c1e-7d3a-4d0e-9b1a-0123456789ab"
 ID = "0d7b4c1e-2f4e-4e57-9a0e-6c1f0a4b9d11"

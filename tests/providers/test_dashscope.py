@@ -14,9 +14,10 @@ from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Failed, Found, 
 from vidrelay.core.task import CancelOutcome, Reference, Task
 from vidrelay.providers.dashscope.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken, Rehearsal
+from vidrelay.testing.sheet import Sample, Sheet
 from vidrelay.transport.gate import Gate
 
 NEW = {"duration": 5, "resolution": "720p", "aspect_ratio": "16:9", "seed": 7, "model_version": "wan2.7-t2v"}

@@ -16,10 +16,11 @@ from vidrelay.core.task import CancelOutcome, Reference, RemoteFile, RemoteState
 from vidrelay.providers.fal.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken
+from vidrelay.testing.sheet import Sample, Sheet
 
 MODEL = "fal-ai/kling-video/v2/master/text-to-video"
 APP = "fal-ai/kling-video"

@@ -17,10 +17,11 @@ from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.google.adapter import make
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, PICTURE_BYTES, written
+from vidrelay.testing.sheet import Sample, Sheet
 
 HOST = "https://generativelanguage.googleapis.com"
 OPERATION = "models/veo-3.1-generate-preview/operations/abc123"

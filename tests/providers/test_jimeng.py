@@ -17,9 +17,10 @@ from vidrelay.providers.jimeng.adapter import make
 from vidrelay.providers.jimeng.signature import signed_headers
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 ACCESS, SECRET = "AKLTcanary", "c2VjcmV0LWNhbmFyeQ=="
 KEY = f"{ACCESS}:{SECRET}"

@@ -16,9 +16,10 @@ from vidrelay.core.task import Asset, Reference
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.kling.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken
+from vidrelay.testing.sheet import Sample, Sheet
 
 ACCESS, SECRET = "access-canary", "secret-canary-of-32-characters-and-more"
 KEY = f"{ACCESS}:{SECRET}"

@@ -10,8 +10,9 @@ from vidrelay.core.lifecycle import Accepted, Failed, Found, Ready, StillRunning
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS = {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p", "model_version": "ray-2"}
 JOB = {

@@ -13,9 +13,10 @@ from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.task import Reference
 from vidrelay.providers.luma_agents.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, PICTURE_BYTES, written
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS = {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p", "model_version": "ray-3.2"}
 JOB = {

@@ -13,9 +13,10 @@ from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, 
 from vidrelay.core.task import CancelOutcome, Reference
 from vidrelay.providers.minimax.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE, Broken
+from vidrelay.testing.sheet import Sample, Sheet
 
 FINE = {"status_code": 0, "status_msg": "success"}
 

@@ -16,10 +16,11 @@ from vidrelay.core.task import CancelOutcome, Reference, RemoteState
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.new_api.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS: dict[str, Any] = {
     "duration": 5,

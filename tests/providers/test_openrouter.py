@@ -12,10 +12,11 @@ from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openrouter.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 MODEL = "google/veo-3.1"
 FIELDS = {"duration": 8, "aspect_ratio": "16:9", "resolution": "720p", "seed": 7, "model_version": MODEL}

@@ -25,9 +25,10 @@ from vidrelay.core.lifecycle import (
 from vidrelay.core.task import Reference, RemoteFile
 from vidrelay.providers.replicate.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 MODEL = "minimax/video-01"
 FIELDS: dict[str, Any] = {

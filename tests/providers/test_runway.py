@@ -14,9 +14,10 @@ from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, 
 from vidrelay.core.task import CancelOutcome, Reference, RemoteState, Task
 from vidrelay.providers.runway.adapter import make
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS: dict[str, Any] = {
     "model_version": "veo3.1",

@@ -19,8 +19,9 @@ from vidrelay.providers.registry import make_adapter
 from vidrelay.providers.tencent.adapter import make
 from vidrelay.providers.tencent.signature import signed_headers
 from vidrelay.providers.verdicts import Meaning, Standing
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.rehearsal import PICTURE, Broken
+from vidrelay.testing.sheet import Sample, Sheet
 
 ACCESS, SECRET = "AKIDcanary", "secret-canary"
 KEY = f"{ACCESS}:{SECRET}"

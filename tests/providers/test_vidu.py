@@ -15,10 +15,11 @@ from vidrelay.core.task import Asset, CancelOutcome, Reference, Request
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.vidu.adapter import make
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS = {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p", "seed": 7, "model_version": "viduq3-turbo"}
 

@@ -11,9 +11,10 @@ from vidrelay.core.lifecycle import Accepted, Failed, Ready, StillRunning
 from vidrelay.core.task import Reference
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.xai.adapter import make
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 FIELDS = {"duration": 8, "aspect_ratio": "16:9", "resolution": "720p", "model_version": "grok-imagine-video-1.5"}
 

@@ -14,10 +14,11 @@ from vidrelay.core.task import Reference
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.verdicts import Meaning, Standing
 from vidrelay.providers.zhipu.adapter import make
-from vidrelay.testing.adapters import AdapterContract, Sample, Sheet
+from vidrelay.testing.adapters import AdapterContract
 from vidrelay.testing.clock import FakeClock
 from vidrelay.testing.conversing import converse, reply
 from vidrelay.testing.rehearsal import PICTURE
+from vidrelay.testing.sheet import Sample, Sheet
 
 RUNNING = {"model": "cogvideox-3", "task_status": "PROCESSING", "request_id": "relay-01J9"}
 FILE = {"url": "https://sfile.chatglm.cn/o.mp4", "cover_image_url": "https://sfile.chatglm.cn/c.png"}

@@ -1,9 +1,10 @@
 """
 Fakes for the ports that stand before time and the network, and contract suites, for our tests and adapter authors'.
 
-`adapters.py` and `doors.py` are the contract suites of adapters and doors, `rehearsal.py` brings an adapter and the
-pretend provider together in memory, `conversing.py` holds a single conversation; `process.py` and `simulator.py` start
-the real things beside a test. `toy/` is a provider of a few lines, for what is no provider's own.
+`adapters.py` and `doors.py` are the contract suites of adapters and doors, `sheet.py` is what an adapter's is told.
+`rehearsal.py` brings an adapter and the pretend provider together in memory, `conversing.py` holds a single
+conversation; `process.py` and `simulator.py` start the real things beside a test. `toy/` is a provider of a few lines,
+for what is no provider's own.
 
 May import core. Nothing in production imports it.
 """
