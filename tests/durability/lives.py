@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vidrelay.core.disk import Assets
 from vidrelay.core.errors import DatabaseUnusable
 from vidrelay.core.plan import AccountPlan, WindowSetting
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import Assets
 from vidrelay.core.task import Request, State, Task
 from vidrelay.files.local import LocalFiles
 from vidrelay.scheduler.relay import Relay

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import ResultGone
 from vidrelay.core.policy import CachePolicy
-from vidrelay.core.ports import ResultName
 from vidrelay.core.task import Request, State
 from vidrelay.files.local import LocalFiles
 

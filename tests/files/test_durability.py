@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 
 from vidrelay.client.beacon import write_private
-from vidrelay.core.ports import ResultName
+from vidrelay.core.disk import ResultName
 from vidrelay.files.local import LocalFiles
 
 

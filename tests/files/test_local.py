@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import DiskFull, RelayUnavailable
-from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.testing.records import make_file

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from vidrelay.core.adapter import PictureRule
+from vidrelay.core.disk import Assets
 from vidrelay.core.plan import AccountPlan, WindowSetting
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
-from vidrelay.core.ports import Assets
 from vidrelay.core.task import Asset, Request, State, Task
 from vidrelay.files.local import LocalFiles
 from vidrelay.scheduler.relay import Relay

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
 from vidrelay.core.messages import CLIP_REPLY_BYTES, HttpRequest
 from vidrelay.core.network import Reply
-from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
 from vidrelay.testing.clock import FakeClock, settle

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from vidrelay.core.disk import ResultName
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef
 
 

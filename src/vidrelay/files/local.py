@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from vidrelay.clock import SystemClock
+from vidrelay.core.disk import PartFile, ResultName
 from vidrelay.core.errors import DiskFull, RelayUnavailable
-from vidrelay.core.ports import PartFile, ResultName
 from vidrelay.core.task import FileRef
 
 T = TypeVar("T")

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
+from vidrelay.core.disk import Files
 from vidrelay.core.policy import CachePolicy
-from vidrelay.core.ports import CachedResult, Clock, Files, ResultIndex
+from vidrelay.core.ports import CachedResult, Clock, ResultIndex
 from vidrelay.core.task import FileRef, Task
 
 logger = logging.getLogger(__name__)

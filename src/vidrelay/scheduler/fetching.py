@@ -4,9 +4,9 @@ The files of a task whose remote work is done: fetched at once, from a fresh add
 
 import logging
 
+from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
 from vidrelay.core.lifecycle import Deferred, Saved, Vanished
-from vidrelay.core.ports import ResultName
 from vidrelay.core.task import FileRef, Problem, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.tools import FULL_DISK_SECONDS, Delay, Tools

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+from vidrelay.core.disk import Files
 from vidrelay.core.errors import DatabaseUnusable, DiskFull, StoreError
 from vidrelay.core.pace import backoff
-from vidrelay.core.ports import Files
 from vidrelay.core.task import CancelOutcome, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS

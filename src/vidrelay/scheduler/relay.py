@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
 from vidrelay.core.adapter import Prepared, Scope
+from vidrelay.core.disk import Assets, Files
 from vidrelay.core.errors import (
     DatabaseUnusable,
     ResultGone,
@@ -20,7 +21,7 @@ from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, Re
 from vidrelay.core.network import Reply
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Admission, Assets, CachedResult, Clock, Files, How, ResultIndex, Store
+from vidrelay.core.ports import AccountBook, Admission, CachedResult, Clock, How, ResultIndex, Store
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from vidrelay.core.disk import Assets, Files
 from vidrelay.core.plan import AccountPlan, WindowSetting
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Assets, Files, ResultIndex, Store
+from vidrelay.core.ports import AccountBook, ResultIndex, Store
 from vidrelay.core.task import Task
 from vidrelay.files.local import LocalFiles
 from vidrelay.scheduler.relay import Relay

@@ -5,9 +5,10 @@ The relay's own ports, watched: each call passes points where the process may di
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from vidrelay.core.disk import Files, PartFile, ResultName
 from vidrelay.core.errors import DiskFull, StoreBusy, StoreError
 from vidrelay.core.lifecycle import Event
-from vidrelay.core.ports import Admission, Files, PartFile, ResultName
+from vidrelay.core.ports import Admission
 from vidrelay.core.task import FileRef, Task
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.simulation.faults import Faults
