@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         WrongState,
     )
     from vidrelay.core.task import Reference, Request, Resolution, State
+    from vidrelay.scheduler.face import Sender
     from vidrelay.scheduler.relay import Relay
 
 _HOMES = {
@@ -51,6 +52,7 @@ _HOMES = {
     "Resolution": "vidrelay.core.task",
     "State": "vidrelay.core.task",
     "Relay": "vidrelay.scheduler.relay",
+    "Sender": "vidrelay.scheduler.face",
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "RequestError",
     "Resolution",
     "ResultGone",
+    "Sender",
     "State",
     "StoreBusy",
     "StoreError",

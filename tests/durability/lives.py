@@ -17,6 +17,7 @@ from vidrelay.core.plan import AccountPlan, WindowSetting
 from vidrelay.core.policy import CachePolicy, Policy, PollPolicy
 from vidrelay.core.task import Request, State, Task
 from vidrelay.files.local import LocalFiles
+from vidrelay.scheduler.face import Sender
 from vidrelay.scheduler.relay import Relay
 from vidrelay.store.emergency import EmergencyStore
 from vidrelay.store.sqlite import SqliteStore
@@ -148,11 +149,11 @@ class Life:
         except DatabaseUnusable as unusable:
             self.ended_by = unusable
 
-    async def submit(self, prompt: str, **more: object) -> Task:
+    async def submit(self, prompt: str) -> Task:
         """
         Submit under the prompt as its own client key, and let the relay go as far as it can without time passing.
         """
-        admission = await self.relay.submit(Request(prompt=prompt), client_key=prompt, **more)
+        admission = await self.relay.submit(Request(prompt=prompt), Sender(client_key=prompt))
         await self.ground.clock.settle()
         return admission.task
 

@@ -7,6 +7,7 @@ import pytest
 from vidrelay.core.adapter import Dedupe, Prepared
 from vidrelay.core.ports import How
 from vidrelay.core.task import Request, State
+from vidrelay.scheduler.face import Sender
 from vidrelay.store.sqlite import SqliteStore
 from vidrelay.testing.records import make_task
 from vidrelay.testing.stored import bring
@@ -164,7 +165,7 @@ async def test_a_forced_create_of_a_door_whose_answer_a_kill_cut_off_is_made_onc
     async def forced():
         request = Request(prompt="a boat", force_refresh=True)
         prepared = Prepared(model=None, parameters={"prompt": "a boat"})
-        return await bench.relay.submit_prepared(request, prepared, {}, app="sdk")
+        return await bench.relay.submit_prepared(request, prepared, {}, Sender(app="sdk"))
 
     async with bench.running(kill=True):
         first = await forced()

@@ -9,6 +9,7 @@ import pytest
 from vidrelay.core.errors import IdempotencyConflict
 from vidrelay.core.ports import How
 from vidrelay.core.task import Request, State
+from vidrelay.scheduler.face import Sender
 from vidrelay.testing.toy.adapter import ToyAdapter
 
 
@@ -85,13 +86,13 @@ async def test_a_result_whose_file_is_gone_is_made_anew(bench):
 async def test_an_idempotency_key_returns_its_task_however_late(bench):
     """The same key and request give that task, ended or not; another request under it is refused."""
     async with bench.running():
-        first = await bench.relay.submit(Request(prompt="a boat"), client_key="k")
+        first = await bench.relay.submit(Request(prompt="a boat"), Sender(client_key="k"))
         await bench.relay.cancel(first.task.id)
         await bench.clock.advance(3600)
-        again = await bench.relay.submit(Request(prompt="a boat"), client_key="k")
+        again = await bench.relay.submit(Request(prompt="a boat"), Sender(client_key="k"))
         assert (again.how, again.task.id) == (How.REPEATED, first.task.id)
         with pytest.raises(IdempotencyConflict):
-            await bench.relay.submit(Request(prompt="another"), client_key="k")
+            await bench.relay.submit(Request(prompt="another"), Sender(client_key="k"))
 
 
 async def test_a_failed_task_is_no_twin(bench):
@@ -108,7 +109,7 @@ async def test_a_resend_joins_its_first_try_even_when_forced(bench):
     """What shows itself as a resend is no new wish."""
     async with bench.running():
         first = await bench.relay.submit(Request(prompt="a boat", force_refresh=True))
-        again = await bench.relay.submit(Request(prompt="a boat", force_refresh=True), resend=True)
+        again = await bench.relay.submit(Request(prompt="a boat", force_refresh=True), Sender(resend=True))
     assert (again.how, again.task.id) == (How.JOINED, first.task.id)
 
 

@@ -46,7 +46,17 @@ from vidrelay.core.task import (
     State,
     Task,
 )
-from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Spread, Stats, WindowStatus
+from vidrelay.scheduler.face import (
+    ANYONE,
+    AccountCheck,
+    AccountStatus,
+    Announcement,
+    DoorWay,
+    Sender,
+    Spread,
+    Stats,
+    WindowStatus,
+)
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 LOST = Lost(
@@ -68,7 +78,7 @@ class FakeRelay:
         self.tasks: dict[str, Task] = {}
         self.entries: list[Task] = []
         self.standings: dict[str, Standing] = {}
-        self.submitted: list[tuple[Request, dict[str, object]]] = []
+        self.submitted: list[tuple[Request, Sender]] = []
         self.assets: list[bytes] = []
         self.keys: dict[str, str] = {}
         self.watchers: list[asyncio.Queue[Announcement | None]] = []
@@ -141,10 +151,10 @@ class FakeRelay:
 
     # What the server asks
 
-    async def submit(self, request: Request, **sender: object) -> Admission:
+    async def submit(self, request: Request, sender: Sender = ANYONE) -> Admission:
         self.submitted.append((request, sender))
-        key = sender.get("client_key")
-        if isinstance(key, str) and key in self.keys:
+        key = sender.client_key
+        if key is not None and key in self.keys:
             task = self.tasks[self.keys[key]]
             if task.request.prompt != request.prompt:
                 raise IdempotencyConflict
@@ -155,15 +165,15 @@ class FakeRelay:
             if task.request.prompt == request.prompt and not request.force_refresh:
                 return Admission(task=task, how=How.CACHED if task.ended else How.JOINED)
         task = self.make(request.prompt, request=request)
-        if isinstance(key, str):
+        if key is not None:
             self.keys[key] = task.id
         return Admission(task=task, how=How.CREATED)
 
     async def submit_prepared(
-        self, request: Request, prepared: Prepared, pictures: Mapping[str, Asset], **sender: object
+        self, request: Request, prepared: Prepared, pictures: Mapping[str, Asset], sender: Sender = ANYONE
     ) -> Admission:
         self.prepared.append((prepared, dict(pictures)))
-        admission = await self.submit(request, **sender)
+        admission = await self.submit(request, sender)
         if admission.how is How.CREATED:
             task = replace(admission.task, parameters=prepared.parameters, model_version=prepared.model)
             self.tasks[task.id] = task

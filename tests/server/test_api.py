@@ -6,7 +6,7 @@ from loopback import app_of, call_app
 
 from vidrelay.core.lifecycle import Accepted, Started
 from vidrelay.core.task import State
-from vidrelay.scheduler.face import COUNTERS
+from vidrelay.scheduler.face import COUNTERS, Sender
 from vidrelay.testing.clock import FakeClock
 
 PNG = b"\x89PNG" + bytes(100)
@@ -78,7 +78,7 @@ async def test_what_the_app_says_of_itself_reaches_the_relay(served):
     headers = {"X-Vidrelay-App": "editor", "X-Client-Request-Id": "r1", "x-stainless-retry-count": "2"}
     await served.client.post("/generate", json={"prompt": "a fox"}, headers=headers)
     sender = served.relay.submitted[0][1]
-    assert sender == {"app": "editor", "client_key": None, "request_id": "r1", "resend": True}
+    assert sender == Sender(app="editor", request_id="r1", resend=True)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from vidrelay.core.adapter import asset_parameter
 from vidrelay.core.lifecycle import Accepted, Lost, Started
 from vidrelay.core.task import Problem
 from vidrelay.providers.openai.door import make
-from vidrelay.scheduler.face import DoorWay
+from vidrelay.scheduler.face import DoorWay, Sender
 from vidrelay.server.lifting import LONG
 
 PNG = b"\x89PNG" + os.urandom(150_000)
@@ -158,7 +158,7 @@ async def test_headers_of_a_resend_and_of_another_wish_are_heard(door):
         },
     )
     request, sender = door.relay.submitted[0]
-    assert sender == {"app": "OpenAI/Python", "client_key": "k1", "request_id": "r1", "resend": True}
+    assert sender == Sender(app="OpenAI/Python", client_key="k1", request_id="r1", resend=True)
     assert request.force_refresh
 
 

@@ -15,6 +15,7 @@ from vidrelay import (
     RelayUnavailable,
     Request,
     Resolution,
+    Sender,
     State,
     TaskView,
     VidrelayError,
@@ -82,5 +83,5 @@ async def a_relay_inside() -> None:
     """
     async with open_relay("state") as relay:
         assert_type(relay, Relay)
-        admission = await relay.submit(Request(prompt="A paper boat"))
+        admission = await relay.submit(Request(prompt="A paper boat"), Sender(app="storyboard", client_key="scene-1"))
         assert_type(admission.task.id, str)

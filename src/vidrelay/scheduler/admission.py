@@ -4,7 +4,7 @@ fingerprint, and the store's one atomic step.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from vidrelay.core.adapter import PictureRule, Prepared
@@ -16,23 +16,12 @@ from vidrelay.core.ports import AccountBook, Admission, Clock, How, Store, TwinR
 from vidrelay.core.task import Asset, Reference, Request, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache
+from vidrelay.scheduler.face import Sender
 from vidrelay.scheduler.figures import saved_counter
 
 ANY_PICTURE = PictureRule()
 UNHEARD = timedelta(seconds=2)
 """A submit that was stored so long before the relay is known to have lived has been answered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    """
-    How an app sends a request: its name, its Idempotency-Key, its request id, and whether it says that it resends.
-    """
-
-    app: str | None = None
-    client_key: str | None = None
-    request_id: str | None = None
-    resend: bool = False
 
 
 class Admitter:

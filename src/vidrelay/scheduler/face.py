@@ -42,6 +42,22 @@ class DoorWay:
     door_key: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """
+    How an app sends a request: its name, its Idempotency-Key, its request id, and whether it says that it resends.
+    """
+
+    app: str | None = None
+    client_key: str | None = None
+    request_id: str | None = None
+    resend: bool = False
+
+
+ANYONE = Sender()
+"""Who says nothing of itself."""
+
+
 class WindowSource(StrEnum):
     """
     Who says how many places a window has: the provider, the configuration, nobody, or a refusal, for a while.
@@ -149,15 +165,7 @@ class RelayFace(Protocol):
     Everything the server may ask of the relay.
     """
 
-    async def submit(
-        self,
-        request: Request,
-        *,
-        app: str | None = None,
-        client_key: str | None = None,
-        request_id: str | None = None,
-        resend: bool = False,
-    ) -> Admission:
+    async def submit(self, request: Request, sender: Sender = ANYONE) -> Admission:
         """
         Answer a request with a new task, or an earlier one; it is durable when this returns.
 
@@ -173,11 +181,7 @@ class RelayFace(Protocol):
         request: Request,
         prepared: Prepared,
         pictures: Mapping[str, Asset],
-        *,
-        app: str | None = None,
-        client_key: str | None = None,
-        request_id: str | None = None,
-        resend: bool = False,
+        sender: Sender = ANYONE,
     ) -> Admission:
         """
         As `submit`, for what came in the provider's own words; `pictures` are those in its parameters, by id.

@@ -34,13 +34,13 @@ from vidrelay.core.task import (
     Task,
 )
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.admission import Admitter, Sender
+from vidrelay.scheduler.admission import Admitter
 from vidrelay.scheduler.adopting import Adopter
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.checking import check, keep_quotas_fresh
 from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.copies import Copies
-from vidrelay.scheduler.face import AccountCheck, AccountStatus, Announcement, DoorWay, Stats
+from vidrelay.scheduler.face import ANYONE, AccountCheck, AccountStatus, Announcement, DoorWay, Sender, Stats
 from vidrelay.scheduler.figures import figures
 from vidrelay.scheduler.following import Follower
 from vidrelay.scheduler.held import HeldPlaces
@@ -219,15 +219,7 @@ class Relay:
 
     # Submitting
 
-    async def submit(
-        self,
-        request: Request,
-        *,
-        app: str | None = None,
-        client_key: str | None = None,
-        request_id: str | None = None,
-        resend: bool = False,
-    ) -> Admission:
+    async def submit(self, request: Request, sender: Sender = ANYONE) -> Admission:
         """
         Make a task, or give the earlier one that answers the request; what is returned is on disk.
 
@@ -235,7 +227,6 @@ class Relay:
             RequestError: It cannot be done as asked; nothing was made.
             DiskFull: There is no room to keep it; nothing was made.
         """
-        sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
         return await self._admitted(self._admitter.admit(request, sender))
 
     async def submit_prepared(
@@ -243,11 +234,7 @@ class Relay:
         request: Request,
         prepared: Prepared,
         pictures: Mapping[str, Asset],
-        *,
-        app: str | None = None,
-        client_key: str | None = None,
-        request_id: str | None = None,
-        resend: bool = False,
+        sender: Sender = ANYONE,
     ) -> Admission:
         """
         As `submit`, for what came through a door in the provider's own words; `pictures` are those in its parameters.
@@ -256,7 +243,6 @@ class Relay:
             RequestError: It cannot be done as asked; nothing was made.
             DiskFull: There is no room to keep it; nothing was made.
         """
-        sender = Sender(app=app, client_key=client_key, request_id=request_id, resend=resend)
         return await self._admitted(self._admitter.admit_prepared(request, prepared, pictures, sender))
 
     async def _admitted(self, admitting: Awaitable[Admission]) -> Admission:

@@ -58,10 +58,7 @@ class TaskCalls:
         Submit: 202 for a new task, 200 for an earlier one.
         """
         self._refuse_when_stopping()
-        admission = await self._relay.submit(
-            _request(call),
-            **sender_of(call),
-        )
+        admission = await self._relay.submit(_request(call), sender_of(call))
         body = self.view(
             admission.task,
             deduped=admission.how in (How.JOINED, How.REPEATED),

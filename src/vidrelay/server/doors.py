@@ -59,7 +59,7 @@ from vidrelay.server.files import ENDINGS, FileCalls, read_whole
 from vidrelay.server.media import from_long, from_text, pieces
 from vidrelay.server.retold import Retold
 from vidrelay.server.running import hang_up, run_until
-from vidrelay.server.sender import MAX_APP_CHARACTERS, Sender, sender_of
+from vidrelay.server.sender import MAX_APP_CHARACTERS, sender_of
 from vidrelay.server.sockets import Sockets
 
 logger = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ class DoorCalls:
             request,
             replace(new.prepared, parameters=parameters),
             pictures,
-            **Sender(**{**sender, "app": sender["app"] or _product(call)}),
+            replace(sender, app=sender.app or _product(call)),
         )
         await self._sockets.asked(way.account, new, admission.task)
         return self._view(admission.task, seen)

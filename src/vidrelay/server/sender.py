@@ -3,8 +3,8 @@ Who sends a submit, as its headers tell: the app's name, its keys, and whether i
 """
 
 import re
-from typing import TypedDict
 
+from vidrelay.scheduler.face import Sender
 from vidrelay.server.dispatch import Call
 from vidrelay.server.errors import Refusal
 
@@ -13,17 +13,6 @@ MAX_APP_CHARACTERS = 100
 
 _PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]+")
 _COUNT = re.compile(r"[0-9]{1,6}")
-
-
-class Sender(TypedDict):
-    """
-    The sender's part of `RelayFace.submit`.
-    """
-
-    app: str | None
-    client_key: str | None
-    request_id: str | None
-    resend: bool
 
 
 def sender_of(call: Call) -> Sender:

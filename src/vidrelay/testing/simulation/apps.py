@@ -20,6 +20,7 @@ from vidrelay.core.errors import (
 )
 from vidrelay.core.ports import How
 from vidrelay.core.task import Priority, Request, Resolution, State, Task
+from vidrelay.scheduler.face import Sender
 from vidrelay.scheduler.relay import Relay
 from vidrelay.testing.simulation.life import Ground, Life
 
@@ -153,9 +154,8 @@ class Apps:
         await self._send(life, relay, earlier, resend=self._ground.faults.hit("app.resend", weight=4.0))
 
     async def _send(self, life: Life, relay: Relay, wish: Submission, *, resend: bool = False) -> None:
-        admission = await relay.submit(
-            wish.request, app=wish.app, client_key=wish.client_key, request_id=wish.request_id, resend=resend
-        )
+        sender = Sender(app=wish.app, client_key=wish.client_key, request_id=wish.request_id, resend=resend)
+        admission = await relay.submit(wish.request, sender)
         await life.reach("answer.half")
         answer = Answer(
             task=admission.task.id,
@@ -186,7 +186,7 @@ class Apps:
             return
         other = Request(prompt="something else entirely", account=earlier.request.account)
         try:
-            admission = await relay.submit(other, client_key=earlier.client_key)
+            admission = await relay.submit(other, Sender(client_key=earlier.client_key))
         except IdempotencyConflict:
             return
         self._complain(11, f"{earlier.client_key} took another request as {admission.task.id}")
