@@ -5,11 +5,13 @@ The result cache: is an earlier result still whole, and which results go when th
 import asyncio
 import logging
 from datetime import UTC, datetime
+from pathlib import Path
 
 from vidrelay.core.disk import Files
+from vidrelay.core.errors import ResultGone, UnknownTask, WrongState
 from vidrelay.core.policy import CachePolicy
 from vidrelay.core.ports import CachedResult, Clock, ResultIndex
-from vidrelay.core.task import FileRef, Task
+from vidrelay.core.task import FileRef, State, Task
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,36 @@ class Cache:
             if not await self._files.whole(file, read=read):
                 return False
         return True
+
+    async def file_of(self, task: Task, index: int) -> tuple[Path, FileRef]:
+        """
+        Where one file of a done task is.
+
+        Raises:
+            UnknownTask: The task has no such file.
+            WrongState: It is not done.
+            ResultGone: The file was evicted.
+        """
+        if task.state is not State.DONE:
+            raise WrongState(f"the task is {task.state}, so it has no result")
+        file = next((file for file in task.files if file.index == index), None)
+        if file is None:
+            raise UnknownTask(f"the task has {len(task.files)} files, and none with index {index}")
+        if not await self._files.whole(file):
+            raise ResultGone
+        return self._files.location(file), file
+
+    def location(self, file: FileRef) -> Path:
+        """
+        Where a file is, or was.
+        """
+        return self._files.location(file)
+
+    async def coldest(self, limit: int) -> tuple[list[CachedResult], int]:
+        """
+        The results used longest ago, and the bytes of all.
+        """
+        return await self._index.results(coldest=limit)
 
     async def forget(self, task: Task) -> None:
         """

@@ -8,16 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
-from vidrelay.core.adapter import Prepared, Scope
+from vidrelay.core.adapter import Prepared
 from vidrelay.core.disk import Assets, Files
 from vidrelay.core.errors import (
     DatabaseUnusable,
-    ResultGone,
     UnknownAccount,
-    UnknownTask,
-    WrongState,
 )
-from vidrelay.core.lifecycle import Abandoned, CancelRequested, Event, Found, ResubmitRequested
 from vidrelay.core.network import Reply
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
@@ -26,7 +22,6 @@ from vidrelay.core.task import (
     Asset,
     CancelOutcome,
     FileRef,
-    RemoteState,
     Request,
     Resolution,
     Standing,
@@ -35,7 +30,6 @@ from vidrelay.core.task import (
 )
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.admission import Admitter
-from vidrelay.scheduler.adopting import Adopter
 from vidrelay.scheduler.cache import Cache
 from vidrelay.scheduler.checking import check, keep_quotas_fresh
 from vidrelay.scheduler.converse import Caller
@@ -46,6 +40,7 @@ from vidrelay.scheduler.following import Follower
 from vidrelay.scheduler.held import HeldPlaces
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.limits import Limits
+from vidrelay.scheduler.looking import Looker
 from vidrelay.scheduler.loop import Loop, at_start
 from vidrelay.scheduler.outlook import Outlook
 from vidrelay.scheduler.overview import doors_of, status_of
@@ -53,13 +48,11 @@ from vidrelay.scheduler.passing import pass_on
 from vidrelay.scheduler.quotas import Quotas
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.saving import Saver
+from vidrelay.scheduler.steering import Steering
 from vidrelay.scheduler.tools import Tools
-from vidrelay.scheduler.track import NOT_HELD
 from vidrelay.scheduler.waiting import either
 
 logger = logging.getLogger(__name__)
-
-CANCEL_WAIT_SECONDS = 5.0
 
 
 class Relay:
@@ -83,8 +76,6 @@ class Relay:
     ) -> None:
         self._store = store
         self._book = book
-        self._index = index
-        self._files = files
         self._assets = assets
         self._clock = clock
         self._chance = chance
@@ -117,13 +108,14 @@ class Relay:
             follower=Follower(clock, chance),
             accounts=self._accounts,
         )
-        self._adopter = Adopter(tools)
         self._loop = Loop(
             tools=tools,
             files=files,
             new_id=new_id,
             accounts=self._accounts,
         )
+        self._looker = Looker(store, self._roster, clock)
+        self._steering = Steering(tools, self._loop, self._looker)
         self._admitter = Admitter(
             store=store,
             book=book,
@@ -295,7 +287,7 @@ class Relay:
         Raises:
             UnknownTask: There is none.
         """
-        return self._roster.find(task_id) or await self._store.get(task_id)
+        return await self._looker.get(task_id)
 
     def live(self) -> list[Task]:
         """
@@ -317,21 +309,7 @@ class Relay:
         """
         task = await self.get(task_id)
         known = seen or task.state
-        return await self._once(task, lambda now: now.state is not known or now.ended, seconds=seconds)
-
-    async def _once(self, task: Task, reached: Callable[[Task], bool], *, seconds: float) -> Task:
-        """
-        The task once it has reached that, or as it is after so many seconds.
-        """
-        deadline = self._clock.monotonic() + seconds
-        with self._roster.waiting(task.id) as committed:
-            while not reached(task):
-                left = deadline - self._clock.monotonic()
-                if left <= 0 or not await either(committed, left, self._clock):
-                    break
-                committed.clear()
-                task = await self.get(task.id)
-        return task
+        return await self._looker.once(task, lambda now: now.state is not known or now.ended, seconds=seconds)
 
     def watch(self) -> AbstractContextManager[asyncio.Queue[Announcement | None]]:
         """
@@ -396,22 +374,7 @@ class Relay:
         Raises:
             UnknownTask: There is none.
         """
-        task = await self.get(task_id)
-        if (track := self._roster.track(task_id)) is not None:
-            # Who wants it gone whatever it costs is not outweighed by who does not.
-            track.unless_begun = unless_begun and (track.unless_begun or not task.cancel_wanted)
-        begun = task.state is State.DOWNLOADING or task.remote_state is RemoteState.WORKING
-        is_late = task.ended or (unless_begun and begun)
-        moved = None if is_late else await self._saver.try_save(task, CancelRequested(), patient=False)
-        if moved is None:
-            return await self.get(task_id), CancelOutcome.TOO_LATE
-        if moved.ended and task.state in (State.QUEUED, State.DOWNLOADING):
-            self._loop.interrupt(task_id)
-        self._loop.wake(task_id)
-        moved = await self._once(
-            moved, lambda now: now.cancel is not CancelOutcome.PENDING or now.ended, seconds=CANCEL_WAIT_SECONDS
-        )
-        return moved, moved.cancel or CancelOutcome.PENDING
+        return await self._steering.cancel(task_id, unless_begun=unless_begun)
 
     async def forget(self, task_id: str) -> Task:
         """
@@ -420,12 +383,7 @@ class Relay:
         Raises:
             UnknownTask: There is none.
         """
-        task = await self.get(task_id)
-        if not task.ended:
-            task, _ = await self.cancel(task_id)
-        if task.state is State.DONE:
-            await self._cache.forget(task)
-        return task
+        return await self._steering.forget(task_id)
 
     async def resolve(self, task_id: str, action: Resolution, *, remote_id: str | None = None) -> Task:
         """
@@ -438,22 +396,7 @@ class Relay:
                 provider says it does not know.
             DuplicateRemote: That remote job belongs to another task.
         """
-        task = await self.get(task_id)
-        if task.state is not State.UNCERTAIN:
-            raise WrongState(f"the task is {task.state}, and only an uncertain one can be resolved")
-        event: Event
-        match action:
-            case Resolution.RETRY:
-                event = ResubmitRequested()
-            case Resolution.ABANDON:
-                event = Abandoned()
-            case Resolution.ADOPT:
-                event = Found(remote_id=await self._adopter.check(task, remote_id))
-        moved = await self._saver.try_save(task, event, patient=False)
-        if moved is None:
-            raise WrongState("the task is no longer uncertain")
-        self._loop.wake(task_id)
-        return moved
+        return await self._steering.resolve(task_id, action, remote_id=remote_id)
 
     # Results
 
@@ -466,27 +409,19 @@ class Relay:
             WrongState: It is not done.
             ResultGone: The file was evicted.
         """
-        task = await self.get(task_id)
-        if task.state is not State.DONE:
-            raise WrongState(f"the task is {task.state}, so it has no result")
-        file = next((file for file in task.files if file.index == index), None)
-        if file is None:
-            raise UnknownTask(f"the task has {len(task.files)} files, and none with index {index}")
-        if not await self._files.whole(file):
-            raise ResultGone
-        return self._files.location(file), file
+        return await self._cache.file_of(await self.get(task_id), index)
 
     def file_path(self, file: FileRef) -> Path:
         """
         Where a file of the cache is, or was.
         """
-        return self._files.location(file)
+        return self._cache.location(file)
 
     async def cached(self, *, limit: int) -> tuple[list[CachedResult], int]:
         """
         The cached results used longest ago, and the bytes of all.
         """
-        return await self._index.results(coldest=limit)
+        return await self._cache.coldest(limit)
 
     async def verify_cache(self) -> list[str]:
         """
@@ -516,15 +451,7 @@ class Relay:
             UnknownAccount: There is none of that name.
         """
         account = self._named(name)
-        account.lift()
-        for scope in Scope:
-            await self._book.set_pause(name, scope, None)
-        for task_id, track in self._roster.active():
-            task = self._roster.get_driven(task_id)
-            if task is not None and task.account == name:
-                track.held_until = NOT_HELD
-                self._loop.wake(task_id)
-        self._loop.wake()
+        await self._steering.resume(account)
         return status_of(account, self._tools)
 
     async def check(self, name: str) -> AccountCheck:

@@ -80,8 +80,7 @@ class Invariants:
 
     def awake(self) -> None:
         """
-        A life is under way, and can see what becomes of the wall clock. A place that has lapsed by one that was set
-        before is as good as given back.
+        A life is under way, and can see what becomes of the wall clock.
         """
         self._places.awake()
 
