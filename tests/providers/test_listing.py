@@ -26,6 +26,8 @@ COPY = "https://files.example/1"
         ({"prompt": "a", "seed": "7.0", "end": None}, {"prompt": "a", "seed": 7, "start": None}, True),
         ({"prompt": "a", "seed": 8}, {"prompt": "a", "seed": 7}, False),
         ({"prompt": "a"}, {"prompt": "a", "seed": 7}, False),
+        ({"prompt": "a  boat"}, {"prompt": " a boat\n"}, True),
+        ({"prompt": "a boat"}, {"prompt": "a b oat"}, False),
         ({"prompt": "a", "seed": 7}, {"prompt": "a"}, None),
         ({"in": {"prompt": "a", "seed": 7}}, {"in": {"prompt": "a"}}, None),
         ({"in": ["a", {"b": 1, "c": 2}]}, {"in": ["a", {"b": 1}]}, None),

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from vidrelay.core.adapter import FindOutcome, Search, Undecided
+from vidrelay.core.fingerprint import normalise_prompt
 from vidrelay.core.lifecycle import Absent, Found
 from vidrelay.core.messages import HttpReply
 from vidrelay.providers.replies import date_of
@@ -124,7 +125,15 @@ def likeness(listed: Any, sent: Any) -> bool | None:
         return _all_of(likeness(listed.get(name), value) for name, value in sent.items()) and (None if more else True)
     if isinstance(sent, list | tuple) and isinstance(listed, list):
         return len(sent) == len(listed) and _all_of(map(likeness, listed, sent))
-    return same(listed, sent)
+    return same(listed, sent) or reads_alike(listed, sent)
+
+
+def reads_alike(listed: Any, sent: Any) -> bool:
+    """
+    Whether two texts are one prompt to the fingerprint: a provider may have trimmed what it shows.
+    """
+    both = isinstance(listed, str) and isinstance(sent, str)
+    return both and normalise_prompt(listed) == normalise_prompt(sent)
 
 
 def _all_of(parts: Iterable[bool | None]) -> bool | None:

@@ -23,7 +23,7 @@ from vidrelay.core.lifecycle import Accepted, Failed, Found, StillRunning
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
-from vidrelay.providers.listing import Candidates, between, likeness
+from vidrelay.providers.listing import Candidates, between, likeness, reads_alike
 from vidrelay.providers.luma import words
 from vidrelay.providers.luma.parameters import as_sent
 from vidrelay.providers.pictures import FIRST, LAST, pictures
@@ -212,7 +212,7 @@ def _is_alike(row: Mapping[str, Any], task: Task) -> bool | None:
     asked, sent = row.get("request"), task.parameters
     request: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
     shown = {name: value for name, value in request.items() if value is not None and name not in words.UNTOLD}
-    if text_of(request, "prompt") != sent.get("prompt"):
+    if not reads_alike(request.get("prompt"), sent.get("prompt")):
         return False
     parts = [likeness(value, sent[name]) for name, value in shown.items() if sent.get(name) is not None]
     if False in parts:
