@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +104,9 @@ def transport_for(
     from vidrelay.transport.gate import Gate  # noqa: PLC0415
     from vidrelay.transport.http import HttpTransport  # noqa: PLC0415
 
+    if adapter.traits.follows:
+        # With the account and not with the first call: an upgrade may exchange files under a relay that runs.
+        import_module("vidrelay.transport.streams")
     gate = Gate(
         (*adapter.traits.hosts, *account.allow_hosts),
         base_url=account.base_url,

@@ -20,7 +20,7 @@ from vidrelay.core.task import RemoteState
 from vidrelay.providers.comfyui.door import make
 from vidrelay.providers.openai.door import make as make_other
 from vidrelay.scheduler.face import DoorWay
-from vidrelay.server import sockets, upgrade
+from vidrelay.server import serve, sockets
 
 GRAPH = {"9": {"class_type": "SaveVideo", "inputs": {"filename_prefix": "clip", "text": "a boat"}}}
 
@@ -213,7 +213,7 @@ async def test_a_message_over_the_bound_ends_it(door, what):
         await heard(client, "status")
         say = client.send_text if what == "text" else client.send_bytes
         await say("x" * 1000 if what == "text" else b"x" * 1000)
-        await say("x" * (upgrade.MAX_MESSAGE_BYTES + 1) if what == "text" else b"x" * (upgrade.MAX_MESSAGE_BYTES + 1))
+        await say("x" * (serve.MAX_MESSAGE_BYTES + 1) if what == "text" else b"x" * (serve.MAX_MESSAGE_BYTES + 1))
         with pytest.raises(WebSocketDisconnect) as end:
             await client.receive_json(timeout=5)
     assert end.value.code == 1009

@@ -17,6 +17,7 @@ from vidrelay.assemble import assembled, version
 from vidrelay.client.beacon import NAME, Beacon, remove_beacon, write_beacon
 from vidrelay.clock import SystemClock
 from vidrelay.config import Config
+from vidrelay.core.door import SocketDoor
 from vidrelay.core.errors import DatabaseUnusable, RelayUnavailable
 from vidrelay.core.ports import Clock
 from vidrelay.core.proof import TOKEN_PREFIX
@@ -213,6 +214,7 @@ class _Life:
                     ready=listening.set,
                     grace=CALL_SECONDS,
                     tls=self._tls(),
+                    websockets=any(isinstance(way.door, SocketDoor) for way in self._relay.doors().values()),
                 )
             )
             await listening.wait()

@@ -5,6 +5,7 @@ Finds a provider by name: the built-in list first, then packages that offer one 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -164,8 +165,13 @@ def providers() -> dict[str, Provider]:
     """
     Every provider that can be named, by name. One from outside cannot take a built-in one's name.
     """
-    outside = {one.name: Provider(name=one.name, factory=one.value) for one in entry_points(group=GROUP)}
-    return outside | {one.name: one for one in BUILT_IN}
+    return _outside() | {one.name: one for one in BUILT_IN}
+
+
+@cache
+def _outside() -> dict[str, Provider]:
+    # Every installed package is asked, which takes its time, and several questions come for each account.
+    return {one.name: Provider(name=one.name, factory=one.value) for one in entry_points(group=GROUP)}
 
 
 def key_envs() -> dict[str, tuple[str, ...]]:

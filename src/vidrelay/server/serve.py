@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,7 +21,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from vidrelay.server.answers import CLOSE
 from vidrelay.server.errors import Refusal, problem_answer
 from vidrelay.server.handshakes import Handshakes
-from vidrelay.server.upgrade import MAX_MESSAGE_BYTES, PING_SECONDS, BoundedSocket, is_socket_path
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +36,9 @@ FREE_CHUNKS = 1024
 LEAST_CHUNK_BYTES = 64
 MAX_SILENT_BYTES = 32 * 1024
 MAX_DISCARDED_BYTES = 96 * 1024 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024
+PING_SECONDS = 20.0
+"""So often a websocket's client is asked whether it is there, and so long it has to say so."""
 BACKLOG = 512
 
 
@@ -58,6 +60,7 @@ async def serve(
     ready: Callable[[], None],
     grace: float = 10.0,
     tls: TlsListener | None = None,
+    websockets: bool = True,
 ) -> None:
     """
     Serve `app` on a bound socket until `stop` is set; the socket is closed then.
@@ -69,11 +72,12 @@ async def serve(
         ready: Called once connections are accepted.
         grace: Seconds that calls under way may still take after `stop`.
         tls: A second listener, for TLS, with the same bounds; None: there is none.
+        websockets: Whether a call may become one; else each is answered as the plain call it is.
     """
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
-        ws=BoundedSocket,
+        ws=_bounded_socket() if websockets else "none",
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
@@ -89,6 +93,24 @@ async def serve(
         timeout_graceful_shutdown=max(1, round(grace)),
     )
     await _Server(config, stop=stop, ready=ready, tls=tls).serve(sockets=[sock])
+
+
+def _bounded_socket() -> type[asyncio.Protocol]:
+    # Slow to load, and most relays have no door with a websocket. Loaded at the start, not when a client comes.
+    from vidrelay.server.upgrade import BoundedSocket  # noqa: PLC0415
+
+    return BoundedSocket
+
+
+@runtime_checkable
+class _Connection(Protocol):
+    """
+    A connection of either kind.
+    """
+
+    lost: asyncio.Event
+
+    def shutdown(self) -> None: ...
 
 
 class _Server(uvicorn.Server):
@@ -171,8 +193,7 @@ class _Server(uvicorn.Server):
 
     async def _drained(self) -> None:
         # One that was accepted just before the end may come to be only while others are waited for.
-        kinds = (BoundedProtocol, BoundedSocket)
-        while connections := [each for each in self.server_state.connections if isinstance(each, kinds)]:
+        while connections := [each for each in self.server_state.connections if isinstance(each, _Connection)]:
             for connection in connections:
                 connection.shutdown()
             for connection in connections:
@@ -379,9 +400,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _should_upgrade_to_ws(self) -> bool:
         """
-        Whether the call may become a websocket. All others that offer it are answered as the plain calls they are.
+        Whether the call may become a websocket: where there are any, one at an address of the form that doors have
+        for them. All others that offer it are answered as the plain calls they are.
         """
-        return is_socket_path(self.url)
+        return super()._should_upgrade_to_ws() and self.url.partition(b"?")[0].endswith(b"/ws")
 
     def _unsupported_upgrade_warning(self) -> None:
         """

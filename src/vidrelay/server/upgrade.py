@@ -9,17 +9,6 @@ from typing import Any
 
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-MAX_MESSAGE_BYTES = 64 * 1024
-PING_SECONDS = 20.0
-"""So often a client is asked whether it is there, and so long it has to say so."""
-
-
-def is_socket_path(url: bytes) -> bool:
-    """
-    Whether a call's target has the form of the addresses at which doors have their websockets.
-    """
-    return url.partition(b"?")[0].endswith(b"/ws")
-
 
 class BoundedSocket(WSProtocol):
     """

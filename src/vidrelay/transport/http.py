@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import httpcore2
@@ -25,7 +25,9 @@ from vidrelay.core.network import Reply
 from vidrelay.transport.bodies import body_hash, open_body
 from vidrelay.transport.dial import CountedDialer, VettedDialer
 from vidrelay.transport.gate import Gate, Target
-from vidrelay.transport.streams import Opening, as_http, is_websocket, text_messages
+
+if TYPE_CHECKING:
+    from vidrelay.transport.streams import Opening
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 30.0
@@ -40,6 +42,7 @@ _OURS = frozenset(
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _METHOD = re.compile(r"[A-Z]+", re.ASCII)
+_WEBSOCKET = re.compile(r"\Aws(s?)(?=://)", re.IGNORECASE)
 
 
 class _Kind(Enum):
@@ -124,7 +127,7 @@ class HttpTransport:
     @asynccontextmanager
     async def _exchange(self, request: HttpRequest, seconds: float) -> AsyncGenerator[Reply]:
         # Only a call that is held knows what to do with a websocket; for any other the gate refuses the address.
-        target = self._gate.admit(request.url if request.held is None else as_http(request.url))
+        target = self._gate.admit(request.url if request.held is None else _WEBSOCKET.sub(r"http\1", request.url))
         progress = _Progress(request.may_go)
         try:
             async with asyncio.timeout(seconds) as limit, AsyncExitStack() as stack:
@@ -144,7 +147,7 @@ class HttpTransport:
         self, request: HttpRequest, target: Target, progress: "_Progress", seconds: float, stack: AsyncExitStack
     ) -> httpcore2.Response:
         headers = await self._headers(request, target)
-        opening = Opening() if is_websocket(request.url) else None
+        opening = _opening() if _WEBSOCKET.match(request.url) else None
         headers += [] if opening is None else opening.headers()
         content: bytes | AsyncIterator[bytes] = b""
         if isinstance(request.body, bytes):
@@ -273,7 +276,7 @@ class _LiveReply:
         self._max_bytes = request.max_reply_bytes
         self._held = request.held if response.status < 300 else None
         stream: Any = response.stream
-        self._body: AsyncGenerator[bytes] = text_messages(response) if response.status == 101 else stream.__aiter__()
+        self._body: AsyncGenerator[bytes] = _messages(response) if response.status == 101 else stream.__aiter__()
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         while True:
@@ -346,7 +349,20 @@ def _lower(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return joined
 
 
-def _expected(opening: Opening | None, target: Target) -> Opening:
+def _opening() -> "Opening":
+    # Slow to load, and few relays need it; those that may have loaded it by now (`assemble`).
+    from vidrelay.transport.streams import Opening  # noqa: PLC0415
+
+    return Opening()
+
+
+def _messages(response: httpcore2.Response) -> AsyncGenerator[bytes]:
+    from vidrelay.transport.streams import text_messages  # noqa: PLC0415 loaded with the opening
+
+    return text_messages(response)
+
+
+def _expected(opening: "Opening | None", target: Target) -> "Opening":
     if opening is None:
         raise TransportError(f"{target.host} changed to another protocol, which was not asked for.", maybe_sent=True)
     return opening

@@ -1,8 +1,9 @@
 """
 Websockets, as far as a call that listens needs them: the opening, and the text messages that come.
+
+What it speaks them with is slow to load, so it is loaded by those only who have a provider that may be listened to.
 """
 
-import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
@@ -15,22 +16,6 @@ from vidrelay.core.errors import TransportError
 
 READ_BYTES = 64 * 1024
 FAREWELL_SECONDS = 1.0
-
-_SCHEME = re.compile(r"ws(s?)(?=://)", re.IGNORECASE)
-
-
-def is_websocket(url: str) -> bool:
-    """
-    Whether the address is one of a websocket.
-    """
-    return _SCHEME.match(url) is not None
-
-
-def as_http(url: str) -> str:
-    """
-    The address by which a websocket is opened; one of another kind as it is.
-    """
-    return _SCHEME.sub(r"http\1", url, count=1) if is_websocket(url) else url
 
 
 class Opening:
