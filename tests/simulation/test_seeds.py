@@ -9,7 +9,9 @@ from collections import Counter
 
 import pytest
 
+from vidrelay.testing.simulation.__main__ import seed_runs
 from vidrelay.testing.simulation.faults import Dice, Faults
+from vidrelay.testing.simulation.found import FOUND
 from vidrelay.testing.simulation.points import POINTS, PROCESS_ONLY
 from vidrelay.testing.simulation.run import Run, Tally, kill_runs, run_many, run_once
 from vidrelay.testing.simulation.world import Outcome
@@ -87,3 +89,10 @@ def test_a_job_that_shows_no_sign_of_life_is_given_up():
     outcome = run_once(Run(seed=30045))
     assert outcome.broken == ()
     assert outcome.states["expired"] > 0
+
+
+def test_a_seed_that_once_found_something_is_always_run():
+    """First, once, and as long as all the others."""
+    runs = seed_runs(range(1, 6), steps=200)
+    assert [run.seed for run in runs] == [*FOUND, 1, 4, 5]
+    assert {run.steps for run in runs} == {200}

@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterable
 
+from vidrelay.testing.simulation.found import FOUND
 from vidrelay.testing.simulation.points import POINTS
 from vidrelay.testing.simulation.run import ENOUGH_TO_JUDGE, Run, Tally, kill_runs, run_many, run_once
 
@@ -22,7 +24,7 @@ def main() -> int:
     if asked.seed is not None:
         return _replay(Run(seed=asked.seed, steps=asked.steps, point=asked.point), lines=asked.lines)
     seeds = range(asked.first, asked.first + asked.seeds)
-    runs = kill_runs(seeds, steps=asked.steps) if asked.points else [Run(seed=n, steps=asked.steps) for n in seeds]
+    runs = kill_runs(seeds, steps=asked.steps) if asked.points else seed_runs(seeds, steps=asked.steps)
     tally = Tally()
     for run, outcome, seconds in run_many(runs, jobs=asked.jobs):
         tally.add(run, outcome, seconds)
@@ -37,9 +39,18 @@ def main() -> int:
     return 1 if tally.broken or tally.spared() or (tally.rare() and not asked.points) else 0
 
 
+def seed_runs(seeds: Iterable[int], *, steps: int) -> list[Run]:
+    """
+    One run for each seed, after those that once found something.
+    """
+    return [Run(seed=seed, steps=steps) for seed in dict.fromkeys([*FOUND, *seeds])]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m vidrelay.testing.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=50, help="how many seeds (50)")
+    parser.add_argument(
+        "--seeds", type=int, default=50, help="how many seeds (50), beside those that once found something"
+    )
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
     parser.add_argument("--steps", type=int, default=200, help="steps of each (200)")
     parser.add_argument("--points", action="store_true", help="kill at every kill point, each with every seed")
