@@ -32,7 +32,7 @@ demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key
 	@$(BIN)/python scripts/demo.py
 
 test: $(STAMP) ## run every test (five to six minutes on two cores)
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 sdks: $(STAMP) $(SDK_STAMPS) ## run the providers' own SDKs against the simulator and through the doors (their environments: three minutes, once)
 	@VIDRELAY_SDKS=$(abspath $(SDKS)) $(BIN)/python -m pytest tests/sdks -n 4

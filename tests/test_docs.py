@@ -206,7 +206,6 @@ def own_relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 
 @pytest.mark.process
-@pytest.mark.xdist_group("docs")
 @pytest.mark.parametrize(("page", "language", "n"), EXAMPLES, ids=lambda value: getattr(value, "stem", str(value)))
 def test_examples_do_what_they_say(
     page: Path, language: str, n: int, own_relay: dict[str, str], tmp_path: Path, *, needs: Callable[[str], None]

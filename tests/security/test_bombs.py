@@ -18,7 +18,7 @@ from PIL import Image
 from .bombs import bombs, saved, throw
 from .lives import Life, children
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("bombs")]
+pytestmark = pytest.mark.process
 TRIES = 3
 MAX_LAG_SECONDS = 0.05
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

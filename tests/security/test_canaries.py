@@ -22,7 +22,7 @@ from vidrelay.store.backup import back_up
 
 from .lives import Life, children, pretend_provider
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("canaries")]
+pytestmark = pytest.mark.process
 
 KEYS = {name: f"sk-canary-{name}-{'0f' * 12}" for name in ("main", "echo", "denied")}
 PROMPT = "canary prompt of a red fox"
