@@ -20,11 +20,11 @@ from vidrelay.clock import SystemClock
 from vidrelay.config import AccountSettings, Config, NetworkSettings, read_key
 from vidrelay.config.settings import PREVIEW
 from vidrelay.core.adapter import Adapter
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ConfigError, DiskFull, StoreError
 from vidrelay.core.network import Transport
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import Clock
 from vidrelay.files.assets import LocalAssets
 from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter

@@ -16,8 +16,8 @@ from typing import Any, Protocol, Self
 from vidrelay.cli.terminal import say, shown
 from vidrelay.client.beacon import Beacon
 from vidrelay.clock import SystemClock
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import VidrelayError
-from vidrelay.core.ports import Clock
 
 NOT_FOUND = 127
 NOT_RUN = 126

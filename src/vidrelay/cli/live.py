@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from vidrelay.cli.terminal import console, say, shortened, span
 from vidrelay.cli.words import left, percent, stage
 from vidrelay.clock import SystemClock
-from vidrelay.core.ports import Clock
+from vidrelay.core.clock import Clock
 from vidrelay.core.task import State
 
 if TYPE_CHECKING:

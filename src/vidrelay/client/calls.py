@@ -19,8 +19,8 @@ from vidrelay.client.connection import BROKEN, CALL_SECONDS, Connection
 from vidrelay.client.saving import Saving
 from vidrelay.client.views import TaskEvent, TaskView, task_view
 from vidrelay.clock import SystemClock
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ResultGone, VidrelayError, WrongState
-from vidrelay.core.ports import Clock
 from vidrelay.core.task import Request, Resolution, State
 from vidrelay.core.wire import request_json
 

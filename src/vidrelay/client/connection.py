@@ -13,8 +13,8 @@ from vidrelay.client.answers import error_from
 from vidrelay.client.beacon import Beacon, read_beacon
 from vidrelay.client.dial import ProvenTransport
 from vidrelay.client.start import start_relay
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import RelayUnavailable
-from vidrelay.core.ports import Clock
 
 CALL_SECONDS = 60.0
 BROKEN = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, httpx2.TransportError)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from vidrelay.client.beacon import Beacon, private_directory, read_beacon
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ConfigError, RelayUnavailable
-from vidrelay.core.ports import Clock
 
 READY_SECONDS = 10.0
 IDLE_EXIT = "60s"

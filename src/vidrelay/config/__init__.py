@@ -6,9 +6,12 @@ what "30s" and "10GB" mean, `keys.py` reads an account's key, `settings.py` puts
 (for their names and environment variables) and core.
 """
 
-from vidrelay.config.keys import KeySource, read_key
-from vidrelay.config.places import config_file, state_directory
-from vidrelay.config.settings import AccountSettings, Config, NetworkSettings, load_config
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vidrelay.config.keys import KeySource, read_key
+    from vidrelay.config.places import config_file, state_directory
+    from vidrelay.config.settings import AccountSettings, Config, NetworkSettings, load_config
 
 __all__ = [
     "AccountSettings",
@@ -20,3 +23,25 @@ __all__ = [
     "read_key",
     "state_directory",
 ]
+
+_HOMES = {
+    "AccountSettings": "vidrelay.config.settings",
+    "Config": "vidrelay.config.settings",
+    "KeySource": "vidrelay.config.keys",
+    "NetworkSettings": "vidrelay.config.settings",
+    "config_file": "vidrelay.config.places",
+    "load_config": "vidrelay.config.settings",
+    "read_key": "vidrelay.config.keys",
+    "state_directory": "vidrelay.config.places",
+}
+
+
+def __getattr__(name: str) -> object:
+    """
+    Load a name when it is asked for: every command wants to know where things are, and few read the settings.
+    """
+    import importlib  # noqa: PLC0415 only for this
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -351,27 +351,3 @@ class ResultIndex(Protocol):
         The relative paths of every file that the index holds.
         """
         ...
-
-
-class Clock(Protocol):
-    """
-    Time (port Clock).
-    """
-
-    def now(self) -> datetime:
-        """
-        The wall clock, aware, UTC: for what is stored and shown.
-        """
-        ...
-
-    def monotonic(self) -> float:
-        """
-        Seconds from an unknown start that never go back: for durations.
-        """
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """
-        Wait that long.
-        """
-        ...

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vidrelay.core.ports import Clock
+from vidrelay.core.clock import Clock
 
 _LOOK_SECONDS = 1.0
 

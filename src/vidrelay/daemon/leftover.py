@@ -5,8 +5,8 @@ What to do where the lock is held: tell where that relay is, or ask it to leave.
 from pathlib import Path
 
 from vidrelay.client.beacon import Beacon, read_beacon
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import RelayUnavailable, VidrelayError
-from vidrelay.core.ports import Clock
 from vidrelay.daemon.state import StateLock
 
 GIVE_WAY_SECONDS = 10.0

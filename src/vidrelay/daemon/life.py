@@ -17,9 +17,9 @@ from vidrelay.assemble import assembled, version
 from vidrelay.client.beacon import NAME, Beacon, remove_beacon, write_beacon
 from vidrelay.clock import SystemClock
 from vidrelay.config import Config
+from vidrelay.core.clock import Clock
 from vidrelay.core.door import SocketDoor
 from vidrelay.core.errors import DatabaseUnusable, RelayUnavailable
-from vidrelay.core.ports import Clock
 from vidrelay.core.proof import TOKEN_PREFIX
 from vidrelay.core.wire import instant
 from vidrelay.daemon.idle import Activity

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from vidrelay.client.beacon import read_private, write_private
 from vidrelay.client.trust import CERTIFICATE_NAME
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import RelayUnavailable
-from vidrelay.core.ports import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from vidrelay.core.adapter import PictureRule, Prepared
+from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Assets
 from vidrelay.core.errors import InvalidRequest, UnknownAccount
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Admission, Clock, How, Store, TwinRule
+from vidrelay.core.ports import AccountBook, Admission, How, Store, TwinRule
 from vidrelay.core.task import Asset, Reference, Request, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache

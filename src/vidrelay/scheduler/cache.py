@@ -7,10 +7,11 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Files
 from vidrelay.core.errors import ResultGone, UnknownTask, WrongState
 from vidrelay.core.policy import CachePolicy
-from vidrelay.core.ports import CachedResult, Clock, ResultIndex
+from vidrelay.core.ports import CachedResult, ResultIndex
 from vidrelay.core.task import FileRef, State, Task
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from vidrelay.core.adapter import Conversation
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import TransportError
 from vidrelay.core.messages import Blob, Form, HttpReply, HttpRequest, Json
-from vidrelay.core.ports import Clock
 from vidrelay.scheduler.account import Account
 
 T = TypeVar("T")

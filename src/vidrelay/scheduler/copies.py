@@ -18,9 +18,10 @@ from datetime import timedelta
 from typing import Any
 
 from vidrelay.core.adapter import Copied, Refused, Scope, Trouble, UploadOutcome
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import DiskFull, StoreError, TransportError
 from vidrelay.core.lifecycle import Failed
-from vidrelay.core.ports import AccountBook, Clock, RemoteCopy
+from vidrelay.core.ports import AccountBook, RemoteCopy
 from vidrelay.core.task import BlockReason, JsonObject, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Caller

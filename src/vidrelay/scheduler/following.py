@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.pace import backoff
-from vidrelay.core.ports import Clock
 
 T = TypeVar("T")
 

@@ -9,7 +9,8 @@ what is stored is mended where the wall clock no longer agrees.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from vidrelay.core.ports import Clock, Store
+from vidrelay.core.clock import Clock
+from vidrelay.core.ports import Store
 from vidrelay.core.task import State, Task
 
 AGREES_SECONDS = 20.0

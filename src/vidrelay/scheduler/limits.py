@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import DiskFull, StoreError, TransportError
 from vidrelay.core.pace import backoff
-from vidrelay.core.ports import AccountBook, Clock, ToldLimits
+from vidrelay.core.ports import AccountBook, ToldLimits
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import Caller
 from vidrelay.scheduler.waiting import either

@@ -4,7 +4,8 @@ Looking at a task: as it is, or once something has come of it.
 
 from collections.abc import Callable
 
-from vidrelay.core.ports import Clock, Store
+from vidrelay.core.clock import Clock
+from vidrelay.core.ports import Store
 from vidrelay.core.task import Task
 from vidrelay.scheduler.roster import Roster
 from vidrelay.scheduler.waiting import either

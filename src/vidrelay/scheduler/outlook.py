@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from math import isinf
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.estimate import in_line, remaining, told
-from vidrelay.core.ports import Clock
 from vidrelay.core.task import Blocked, BlockReason, Eta, Standing, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.history import History

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import InvalidRequest, TransportError
 from vidrelay.core.network import Reply
-from vidrelay.core.ports import Clock
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS
 

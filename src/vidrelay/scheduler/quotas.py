@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from vidrelay.core.adapter import Quota
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import DiskFull, StoreError
-from vidrelay.core.ports import AccountBook, Clock, ToldQuota
+from vidrelay.core.ports import AccountBook, ToldQuota
 from vidrelay.scheduler.account import Account
 
 logger = logging.getLogger(__name__)

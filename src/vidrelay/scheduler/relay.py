@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
 from vidrelay.core.adapter import Prepared
+from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Assets, Files
 from vidrelay.core.errors import (
     DatabaseUnusable,
@@ -17,7 +18,7 @@ from vidrelay.core.errors import (
 from vidrelay.core.network import Reply
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Admission, CachedResult, Clock, How, ResultIndex, Store
+from vidrelay.core.ports import AccountBook, Admission, CachedResult, How, ResultIndex, Store
 from vidrelay.core.task import (
     Asset,
     CancelOutcome,

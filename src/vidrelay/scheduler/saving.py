@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import DiskFull, IllegalTransition, StaleTask, StoreError
 from vidrelay.core.lifecycle import Event, advance
 from vidrelay.core.pace import backoff
-from vidrelay.core.ports import Clock, Store
+from vidrelay.core.ports import Store
 from vidrelay.core.task import Task
 from vidrelay.scheduler.waiting import either
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from vidrelay.core.adapter import Refused, Scope
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import DiskFull, StoreError
 from vidrelay.core.pace import LONGEST_WAIT, backoff, next_poll
 from vidrelay.core.policy import Policy
-from vidrelay.core.ports import AccountBook, Clock, Pause, Store
+from vidrelay.core.ports import AccountBook, Pause, Store
 from vidrelay.core.task import BlockReason, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.cache import Cache

@@ -5,7 +5,7 @@ Waiting for whichever comes first, under the injected clock.
 import asyncio
 from collections.abc import Awaitable
 
-from vidrelay.core.ports import Clock
+from vidrelay.core.clock import Clock
 
 
 async def either(event: asyncio.Event, seconds: float | None, clock: Clock) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from starlette.types import ASGIApp
 
-from vidrelay.core.ports import Clock
+from vidrelay.core.clock import Clock
 from vidrelay.scheduler.face import RelayFace
 from vidrelay.server.api import TaskCalls
 from vidrelay.server.cache import CacheCalls

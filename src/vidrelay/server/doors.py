@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vidrelay.core.adapter import asset_parameter
+from vidrelay.core.clock import Clock
 from vidrelay.core.door import (
     Cancel,
     DoorCall,
@@ -45,7 +46,6 @@ from vidrelay.core.door import (
     Wish,
 )
 from vidrelay.core.errors import InvalidRequest, ResultGone, UnknownTask, VidrelayError
-from vidrelay.core.ports import Clock
 from vidrelay.core.proof import door_proof, file_proof
 from vidrelay.core.task import Asset, CancelOutcome, Request, State, Task
 from vidrelay.scheduler.face import DoorWay, RelayFace

@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import VidrelayError
-from vidrelay.core.ports import Clock
 from vidrelay.core.task import Task
 from vidrelay.scheduler.face import Announcement, RelayFace
 from vidrelay.server.answers import DATA_HEADERS, Answer, RawHeaders, encode

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.ports import Clock
 from vidrelay.core.wire import no_fields
 from vidrelay.server.answers import SECURITY_HEADERS, Answer, RawHeaders, json_answer
 from vidrelay.server.dispatch import Call

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.door import DoorCall, Hearing, NewTask, View
-from vidrelay.core.ports import Clock
 from vidrelay.core.task import JsonObject, Task
 from vidrelay.scheduler.face import Announcement, RelayFace
 from vidrelay.server.answers import encode

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ConfigError
-from vidrelay.core.ports import Clock
 from vidrelay.simulator.faults import ArmedFaults
 from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.ledger import JobLine, Ledger, mark

@@ -19,8 +19,8 @@ from starlette.routing import Route, WebSocketRoute
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from vidrelay.clock import SystemClock
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ConfigError
-from vidrelay.core.ports import Clock
 from vidrelay.simulator.clips import Clips
 from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.exchange import CLOSE, Exchange

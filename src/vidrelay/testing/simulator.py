@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from vidrelay.core.ports import Clock
+from vidrelay.core.clock import Clock
 from vidrelay.simulator.engine import Engine
 from vidrelay.simulator.options import SimulatorOptions
 from vidrelay.simulator.server import running

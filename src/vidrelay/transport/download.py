@@ -8,12 +8,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Files, PartFile, ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, TransportError
 from vidrelay.core.messages import CLIP_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.network import Reply, Transport
 from vidrelay.core.pace import retry_after
-from vidrelay.core.ports import Clock
 from vidrelay.core.task import FileRef
 from vidrelay.transport.media import HEAD_BYTES, examine, kind_of
 

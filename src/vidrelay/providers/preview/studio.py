@@ -23,10 +23,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import OutboundRefused, ReplyTooLarge, TransportError, UnknownAsset
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.network import Reply
-from vidrelay.core.ports import Clock
 from vidrelay.providers.preview import words
 from vidrelay.providers.preview.job import RenderJob
 from vidrelay.providers.preview.parameters import read_job

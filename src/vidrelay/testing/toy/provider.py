@@ -9,9 +9,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ReplyTooLarge, TransportError
 from vidrelay.core.messages import Held, HttpRequest
-from vidrelay.core.ports import Clock
 
 BASE = "https://toy.test"
 
