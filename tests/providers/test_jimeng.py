@@ -251,15 +251,6 @@ async def test_a_cancel_that_is_taken_and_stops_nothing_is_no_cancel():
         assert converse(it.adapter.cancel(task), reply(_good(None)), reply(seen))[1] == outcome
 
 
-async def test_a_cancel_is_not_called_one_while_the_job_may_not_be_asked_for():
-    """Too many calls, say: it is asked again when the account's rest is over, and nothing is claimed before."""
-    it = TestJimeng.sheet.rehearse()
-    task = await it.submitted(it.task(**FIELDS))
-    it.arm("poll-rate=7")
-    assert isinstance(await it.run(it.adapter.cancel(task)), Refused)
-    assert await it.run(it.adapter.cancel(task)) == Cancelled(outcome=CancelOutcome.STOPPED)
-
-
 @pytest.mark.parametrize(
     ("req_key", "roles"),
     [

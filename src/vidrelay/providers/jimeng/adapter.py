@@ -15,7 +15,6 @@ from vidrelay.core.adapter import (
     PictureRule,
     PollOutcome,
     Prepared,
-    Refused,
     SubmitOutcome,
     Traits,
     Trouble,
@@ -182,16 +181,13 @@ def _req_keys(task: Task) -> tuple[str, ...]:
 
 def _of_taken_cancel(seen: PollOutcome) -> CancelResult:
     """
-    What became of a job whose cancel was taken: one that goes on was not stopped, and of one that could not be asked
-    for, the account resting, that is found out later.
+    What became of a job whose cancel was taken: one that goes on was not stopped.
     """
     match seen:
         case StillRunning():
             return Cancelled(outcome=CancelOutcome.UNSUPPORTED)
         case Ready():
             return CancelTooLate()
-        case Refused():
-            return seen
         case _:
             return Cancelled(outcome=CancelOutcome.STOPPED)
 
