@@ -7,7 +7,7 @@ import asyncio
 from vidrelay.core.adapter import Trouble
 from vidrelay.core.lifecycle import Cancelled
 from vidrelay.core.messages import HttpRequest
-from vidrelay.core.task import CancelOutcome, State
+from vidrelay.core.task import BlockReason, CancelOutcome, State
 from vidrelay.testing.toy.adapter import ToyAdapter
 from vidrelay.testing.toy.provider import BASE
 
@@ -43,6 +43,21 @@ async def test_a_queued_task_is_cancelled_here(bench):
         task, outcome = await bench.relay.cancel(second.id)
     assert (task.state, outcome) == (State.CANCELLED, CancelOutcome.LOCAL)
     assert len(bench.provider.creates) == 1
+
+
+async def test_a_lost_create_that_was_given_up_is_seen_in_its_place(bench):
+    """Its job may run: who waits for the place is told so, and when it will be free."""
+    bench.window = 1
+    bench.provider.arm("create", "lost_before")
+    async with bench.running():
+        lost, waiting = await bench.submit("lost"), await bench.submit("waiting")
+        given_up, _ = await bench.relay.cancel(lost.id)
+        assert given_up.state is State.CANCELLED
+        assert bench.relay.accounts()[0].windows[0].running == 1
+        blocked = bench.relay.standing(await bench.relay.get(waiting.id)).blocked
+        assert (blocked.reason, blocked.until) == (BlockReason.WINDOW, given_up.place_until)
+        await bench.until(waiting.id, State.DONE, within=1900)
+        assert bench.relay.accounts()[0].windows[0].running == 0
 
 
 async def test_a_running_task_is_stopped_at_the_provider(bench):

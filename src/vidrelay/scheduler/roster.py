@@ -60,7 +60,9 @@ class Roster:
             holding.add(task.id)
         else:
             holding.discard(task.id)
-        if task.state is State.UNCERTAIN:
+        # One that was given up is counted until its place is given back: its create may have been carried out.
+        given_up = task.ended and task.remote_id is None and task.place_until is not None
+        if task.state is State.UNCERTAIN or given_up:
             self._lost[task.id] = task
         else:
             self._lost.pop(task.id, None)
