@@ -5,7 +5,10 @@ As many tasks at the provider as the account allows, first in, first out.
 from dataclasses import replace
 
 from vidrelay.core.adapter import Dedupe
+from vidrelay.core.lifecycle import Ready
 from vidrelay.core.task import CancelOutcome, Priority, Request, State
+from vidrelay.providers.verdicts import NO_FILE
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 
 async def test_five_tasks_and_a_window_of_two_never_meet_a_refusal(bench):
@@ -126,6 +129,41 @@ async def test_a_job_that_never_ends_gives_its_place_back_after_the_longest_run(
         await bench.clock.advance(1700)
         assert (await bench.relay.get(second.id)).state is State.QUEUED
         await bench.until(second.id, State.RUNNING, within=200)
+
+
+class FilelessAdapter(ToyAdapter):
+    """
+    An adapter whose provider says of each job that it is done, and never where its file is.
+    """
+
+    def poll(self, task):
+        """One call."""
+        seen = yield from super().poll(task)
+        return NO_FILE if isinstance(seen, Ready) else seen
+
+
+async def test_a_job_that_is_done_and_never_names_a_file_is_given_up_in_time(bench):
+    """For as long as any job may show no progress it is asked again; then it ends, and others get its place."""
+    bench.window = 1
+    bench.adapter = FilelessAdapter()
+    async with bench.running():
+        first, second = await bench.submit("first"), await bench.submit("second")
+        await bench.clock.advance(7000)
+        assert (await bench.relay.get(first.id)).state is State.RUNNING
+        given_up = await bench.until(first.id, State.EXPIRED, within=400)
+        assert given_up.remote_id in given_up.error.detail
+        await bench.until(second.id, State.RUNNING, within=2000)
+    assert len(bench.provider.creates) == 2
+
+
+async def test_a_job_that_names_its_file_late_is_fetched(bench):
+    """What is not there yet may come."""
+    bench.adapter = FilelessAdapter()
+    async with bench.running():
+        task = await bench.submit()
+        await bench.clock.advance(3600)
+        bench.adapter.poll = ToyAdapter().poll
+        await bench.until(task.id, State.DONE, within=90)
 
 
 async def test_a_task_whose_turn_is_now_waits_for_nothing(bench):

@@ -138,10 +138,14 @@ class Refused:
 class Trouble:
     """
     A call that changes nothing did not work this time (a 5xx, an unreadable answer); it is tried again.
+
+    `is_done` tells that the provider did answer, that the job is done, though not where its file is: so it may stay for
+    ever, and is given up in time as a job that shows no progress is.
     """
 
     detail: str
     retry_after: float | None = None
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

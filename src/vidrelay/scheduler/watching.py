@@ -82,6 +82,8 @@ class Watcher:
             case Refused():
                 await self._tools.pause(account, outcome)
                 return 0.0
+            case Trouble(is_done=True):
+                return await self._still_running(task, track, account, StillRunning())
             case Trouble():
                 return self._again(task, track, account, outcome)
             case _:
