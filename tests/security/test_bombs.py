@@ -108,7 +108,7 @@ def test_the_decoder_is_limited_and_works_alone(life: Life) -> None:
 
     def watch() -> None:
         nonlocal most
-        while not over.wait(0.005):
+        while not over.wait(0.02):
             found = decoders(life)
             most = max(most, len(found))
             for pid in found:

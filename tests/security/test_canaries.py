@@ -130,7 +130,7 @@ class Watch:
                     if arguments not in (own, b""):
                         self.arguments.add(arguments)
                         self.handed_on.add(arguments + Path(f"/proc/{pid}/environ").read_bytes())
-            time.sleep(0.005)
+            time.sleep(0.02)
 
 
 def account(name: str, port: int, more: str) -> str:
