@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from PIL import Image
 
 from vidrelay.core.adapter import PictureRule
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
+from vidrelay.core.media import EXTENSIONS
 from vidrelay.files import assets as room
-from vidrelay.files.assets import ImageLimits, LocalAssets, sniff
+from vidrelay.files.assets import ImageLimits, LocalAssets
+from vidrelay.testing.samples import WEBM, box, film, sound
 
 
 class Book:
@@ -515,22 +518,113 @@ def test_an_id_that_is_none_names_no_file(assets, asset_id):
         assets.location(asset_id)
 
 
+TAKES = {"video": 10_000_000, "audio": 10_000_000}
+
+
 @pytest.mark.parametrize(
-    ("head", "media_type"),
+    ("content", "media_type"),
     [
-        (b"\x89PNG\r\n\x1a\n....", "image/png"),
-        (b"\xff\xd8\xff\xe1....", "image/jpeg"),
-        (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
-        (b"RIFF\x10\0\0\0WAVEfmt ", None),
-        (b"GIF89a", None),
-        (b"", None),
+        (film(), "video/mp4"),
+        (sound(), "audio/wav"),
+        (WEBM, "video/webm"),
+        (b"ID3" + bytes(600), "audio/mpeg"),
     ],
+    ids=["mp4", "wav", "webm", "mp3"],
 )
-def test_a_kind_is_told_by_its_first_bytes(head, media_type):
+async def test_a_film_or_a_sound_is_kept_by_its_bytes(assets, state, book, content, media_type):
     """
-    PNG, JPEG and WebP are told by their first bytes, and anything else is none of them.
+    Nothing decodes it: its identity is the hash of its bytes, and its kind is what they show.
     """
-    assert sniff(head) == media_type
+    asset = await assets.put(pieces(content), media=TAKES, who="acme")
+
+    digest = hashlib.sha256(content).hexdigest()
+    assert (asset.id, asset.pixels) == (f"sha256:{digest}", f"sha256:{digest}")
+    assert (asset.media_type, asset.size_bytes) == (media_type, len(content))
+    assert left_in(state / "assets") == [f"{digest}.{EXTENSIONS[media_type]}"]
+    assert assets.location(asset.id).read_bytes() == content
+    assert book.rows[asset.id] == asset
+
+
+async def test_where_pictures_are_asked_for_a_film_is_none(assets, state, tmp_path):
+    """
+    Neither an upload to `/assets` nor a path of a reference takes one, and one that is kept is no picture to fit.
+    """
+    path = tmp_path / "a.mp4"
+    path.write_bytes(film())
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(pieces(film()))
+    with pytest.raises(InvalidRequest):
+        await assets.put_path(str(path))
+    assert left_in(state / "assets") == []
+
+    asset = await assets.put(pieces(film()), media=TAKES, who="acme")
+    with pytest.raises(UnsupportedMedia):
+        await assets.fitted(asset, PictureRule())
+
+
+@pytest.mark.parametrize(
+    ("takes", "error", "told"),
+    [
+        ({}, InvalidRequest, "acme takes no film as bytes"),
+        ({"audio": 10_000_000}, InvalidRequest, "acme takes no film as bytes"),
+        ({"video": 1000}, TooLarge, "A film for acme may have at most 1000 bytes"),
+    ],
+    ids=["nothing", "sounds alone", "short ones"],
+)
+async def test_what_a_provider_does_not_take_is_refused_at_its_head(assets, state, takes, error, told):
+    """
+    It is told by name, before the whole of it has come, and nothing is left.
+    """
+    taken = 0
+
+    async def endless():
+        nonlocal taken
+        yield film()
+        while True:
+            taken += 1
+            yield bytes(1_000_000)
+
+    with pytest.raises(error, match=told):
+        await assets.put(endless(), media=takes, who="acme")
+
+    assert taken <= 3
+    assert left_in(state / "assets") == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        film()[:-1],
+        sound()[:-1],
+        film()[:32] + os.urandom(5000),
+        b"RIFF" + bytes(4) + b"EVIL" + bytes(600),
+        b"<html>ftyp</html>" + bytes(600),
+        b"GIF89a" + bytes(600),
+        b"glTF" + bytes(600),
+    ],
+    ids=["cut film", "cut sound", "film's head alone", "foreign riff", "page", "gif", "model"],
+)
+async def test_what_only_begins_as_a_film_is_refused(assets, state, content):
+    """
+    It must be whole as far as its structure tells, and of a kind that is taken.
+    """
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(pieces(content, 100_000), media=TAKES, who="acme")
+
+    assert left_in(state / "assets") == []
+
+
+async def test_a_film_of_nothing_but_boxes_costs_no_time(assets):
+    """
+    However many empty boxes it is made of, looking through them ends soon.
+    """
+    content = box(b"ftyp", b"isom") + box(b"free") * 1_200_000 + box(b"moov") + box(b"mdat")
+    began = time.monotonic()
+
+    with pytest.raises(UnsupportedMedia):
+        await assets.put(pieces(content, 1_000_000), media=TAKES, who="acme")
+
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists(), reason="needs Linux's /proc")

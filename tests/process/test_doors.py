@@ -9,6 +9,8 @@ import httpx2
 import pytest
 from PIL import Image
 
+from vidrelay.testing.samples import film, movie
+
 pytestmark = pytest.mark.process
 
 
@@ -127,3 +129,49 @@ def test_another_call_is_passed_on_beside_the_doors_own(world):
     answer = through(world, "POST", "/v1/images/generations", json={"prompt": "a boat"})
     # The pretend provider has none, and says so in its own words.
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Not Found")
+
+
+def test_one_film_is_one_film_whichever_way_it_came(world):
+    """As a file in a form under any label, and in line in JSON: one task, and the provider gets the bytes."""
+    simulator = world.simulate("--run-seconds", "0.3")
+    world.configure(simulator)
+    world.start()
+    form = through(
+        world,
+        "POST",
+        "/v1/videos",
+        data={"prompt": "a boat"},
+        files={"input_reference": ("a.bin", film(), "application/octet-stream")},
+    )
+    uri = f"data:video/mp4;base64,{base64.b64encode(film()).decode()}"
+    inline = through(world, "POST", "/v1/videos", json={"prompt": "a boat", "input_reference": {"image_url": uri}})
+    assert (form.status_code, form.json()["id"]) == (200, inline.json()["id"])
+    world.until(form.json()["id"], "done")
+    assert simulator.ledger()["creates"]["received"] == 1
+
+
+@pytest.mark.parametrize("way", ["in line", "uploaded"])
+def test_a_film_goes_on_in_its_providers_own_way(world, tmp_path, way):
+    """Runway gets it as a data URI in the create call, whose job is made; what is no film never leaves."""
+    key = tmp_path / "key"
+    key.write_text("right")
+    key.chmod(0o600)
+    simulator = world.simulate("--dialect", "runway", "--key", "right", "--run-seconds", "0.3")
+    world.configure(simulator, provider="runway", api="", account=f'key_file = "{key}"')
+    world.start()
+
+    def made(data: bytes) -> httpx2.Response:
+        address = f"data:video/mp4;base64,{base64.b64encode(data).decode()}"
+        if way == "uploaded":
+            told = world.http.post("/runway/v1/uploads", json={"filename": "a.mp4", "type": "ephemeral"}).json()
+            sent = world.http.post(told["uploadUrl"], files={"file": ("a.mp4", data, "video/mp4")})
+            if sent.status_code != 204:
+                return sent
+            address = told["runwayUri"]
+        body = {"model": "seedance2", "promptText": "a boat", "referenceVideos": [{"uri": address}]}
+        return world.http.post("/runway/v1/text_to_video", json=body)
+
+    assert made(b"<html>" * 20_000).status_code == 415
+    task = made(movie(200_000)).json()["id"]
+    world.until(task, "done")
+    assert simulator.ledger()["creates"]["received"] == 1

@@ -10,11 +10,22 @@ import pytest
 
 from vidrelay.core.door import Cancel, Forget, Look, Page, Phase, View, Wish
 from vidrelay.core.errors import UnknownTask
+from vidrelay.core.messages import Inline
 from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.ark.adapter import make as make_adapter
 from vidrelay.providers.ark.door import make
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.testing.doors import DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    DATA_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    view_of,
+)
 from vidrelay.testing.records import make_task
 
 DOOR = make("volcengine")
@@ -32,6 +43,11 @@ def picture(url: str, role: str = "first_frame") -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}, "role": role}
 
 
+def sound(url: str) -> dict[str, Any]:
+    """A sound that a clip is made to."""
+    return {"type": "audio_url", "audio_url": {"url": url}, "role": "reference_audio"}
+
+
 class TestArkDoor(DoorContract):
     """What holds for every door."""
 
@@ -46,6 +62,13 @@ class TestArkDoor(DoorContract):
                 body={**BODY, "content": [TEXT, picture(DATA_URI, "reference_image")]},
                 same=BOAT,
                 picture="reference",
+            ),
+        ),
+        media=(
+            (
+                Create(path=TASKS, body={**BODY, "content": [TEXT, sound(SOUND_URI)]}),
+                SOUND,
+                Inline(asset=ASSET.id, prefix="data:audio/wav;base64,"),
             ),
         ),
         status=f"{TASKS}/{{id}}",

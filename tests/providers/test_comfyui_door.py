@@ -30,7 +30,7 @@ from vidrelay.providers.comfyui.adapter import make as make_adapter
 from vidrelay.providers.comfyui.door import make
 from vidrelay.providers.comfyui.telling import ComfyUiHearing
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.testing.doors import ASSET, Create, DoorContract, DoorSheet, call_door, stored, usual, view_of
+from vidrelay.testing.doors import ASSET, FILM, Create, DoorContract, DoorSheet, call_door, stored, usual, view_of
 from vidrelay.testing.records import make_file, make_task
 
 DOOR = make(None)
@@ -41,6 +41,7 @@ GRAPH: dict[str, Any] = {
 }
 NATIVE = {**GRAPH, "6": {"class_type": "CLIPTextEncode", "inputs": {"text": "a boat"}}}
 PICTURED = {**NATIVE, "4": {"class_type": "LoadImage", "inputs": {"image": "{first_frame}"}}}
+FILMED = {**NATIVE, "4": {"class_type": "LoadVideo", "inputs": {"file": f"boat-{'ab' * 32}.mp4"}}}
 UPLOADED = {**NATIVE, "4": {"class_type": "LoadImage", "inputs": {"image": f"boat-{'ab' * 32}.png [input]"}}}
 BOAT = Request(prompt="a boat", extra={"graph": NATIVE})
 
@@ -68,6 +69,7 @@ class TestComfyUiDoor(DoorContract):
                 picture="first_frame",
             ),
         ),
+        media=((Create(path="/prompt", body={"prompt": FILMED}), FILM, None),),
         status="/history/{id}",
         content="/view?filename={id}-0.mp4&subfolder=vidrelay&type=output",
         word=word,

@@ -14,7 +14,18 @@ from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.dashscope.adapter import make as make_adapter
 from vidrelay.providers.dashscope.door import make
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.testing.doors import DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import (
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    view_of,
+)
 from vidrelay.testing.records import make_task
 
 DOOR = make(None)
@@ -68,6 +79,33 @@ class TestDashScopeDoor(DoorContract):
                 path=FRAMES,
                 body=made_of("wan2.2-kf2v-flash", first_frame_url=DATA_URI, last_frame_url="https://a.test/b.png"),
                 headers=ASYNC,
+            ),
+        ),
+        media=(
+            (
+                Create(
+                    path=VIDEO,
+                    body=made_of("wan3.0-video", media=[{"type": "reference_video", "url": FILM_URI}]),
+                    headers=ASYNC,
+                ),
+                FILM,
+                None,
+            ),
+            (
+                Create(
+                    path=VIDEO,
+                    body=made_of("wan2.7-i2v", media=[{"type": "driving_audio", "url": SOUND_URI}]),
+                    headers=ASYNC,
+                ),
+                SOUND,
+                None,
+            ),
+            (
+                Create(
+                    path=VIDEO, body=made_of("wan3.0-video", media=[{"type": "video", "url": UPLOADED}]), headers=ASYNC
+                ),
+                FILM,
+                None,
             ),
         ),
         status="/api/v1/tasks/{id}",

@@ -16,7 +16,21 @@ from vidrelay.core.task import CancelOutcome, Problem, RemoteTimes, Request, Sta
 from vidrelay.providers.fal.adapter import make as make_adapter
 from vidrelay.providers.fal.door import make
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.testing.doors import ASSET, BASE, DATA_URI, Create, DoorContract, DoorSheet, call_door, stored, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    BASE,
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    stored,
+    view_of,
+)
 from vidrelay.testing.records import events_to, make_file, make_task, moved
 
 DOOR = make(None)
@@ -50,6 +64,11 @@ class TestFalDoor(DoorContract):
                 picture="first_frame",
             ),
             Create(path=f"/{MODEL}", body={"prompt": "a boat", "elements": [{"frontal_image_url": DATA_URI}]}),
+        ),
+        media=(
+            (Create(path=f"/{MODEL}", body={**BOAT, "video_url": FILM_URI}), FILM, None),
+            (Create(path=f"/{MODEL}", body={**BOAT, "audio_url": SOUND_URI}), SOUND, None),
+            (Create(path=f"/{MODEL}", body={**BOAT, "video_url": UPLOAD}), FILM, None),
         ),
         status=f"{REQUEST}/status",
         word=lambda said: (said["status"], said.get("error_type")),

@@ -10,11 +10,23 @@ import pytest
 
 from vidrelay.core.door import Cancel, FileReply, InlineFile, Look, Phase, Submit
 from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.messages import Inline
 from vidrelay.core.task import CancelOutcome, Problem, RemoteFile, Request, State
 from vidrelay.providers.google.adapter import make as make_adapter
 from vidrelay.providers.google.door import make
 from vidrelay.providers.json_api import AdapterSettings
-from vidrelay.testing.doors import Create, DoorContract, DoorSheet, call_door, usual, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    FILM,
+    SOUND,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    stored,
+    usual,
+    view_of,
+)
 from vidrelay.testing.records import make_task
 
 DOOR = make(None)
@@ -56,6 +68,12 @@ def ended_as(operation: dict[str, Any]) -> str:
     return "done" if operation.get("done") else "under way"
 
 
+def with_media(kind: str, data: str, mime_type: str) -> Create:
+    """A create call of Omni's that goes on from something."""
+    content = [{"type": "text", "text": "a boat"}, {"type": kind, "data": data, "mime_type": mime_type}]
+    return Create(path="/v1/interactions", body={**ASKED, "input": [{"type": "user_input", "content": content}]})
+
+
 class TestVeoDoor(DoorContract):
     """What holds for every door, of operations."""
 
@@ -82,6 +100,18 @@ class TestVeoDoor(DoorContract):
                 },
                 same=Request(prompt="a"),
                 picture="reference",
+            ),
+        ),
+        media=(
+            (
+                Create(
+                    path=PREDICT,
+                    body={
+                        "instances": [{"prompt": "a", "video": {"encodedVideo": "AAAA", "encoding": "video/mp4"}}],
+                    },
+                ),
+                FILM,
+                Inline(asset=ASSET.id),
             ),
         ),
         status=f"/v1beta/models/{VEO}/operations/{{id}}",
@@ -117,6 +147,10 @@ class TestOmniDoor(DoorContract):
                 same=Request(prompt="a boat", model_version=OMNI, duration=3),
                 picture="first_frame",
             ),
+        ),
+        media=(
+            (with_media("video", "AAAA", "video/mp4"), FILM, Inline(asset=ASSET.id)),
+            (with_media("audio", "UklG", "audio/wav"), SOUND, Inline(asset=ASSET.id)),
         ),
         status="/v1/interactions/{id}",
         content="/v1/files/{id}:download",
@@ -272,3 +306,24 @@ def test_an_interaction_that_is_not_kept_is_refused_before_it_is_paid(more: dict
     """It is made in the background, and nothing could be asked for afterwards."""
     with pytest.raises(InvalidRequest):
         call_door(DOOR, "POST", "/v1/interactions", {**ASKED, **more})
+
+
+@pytest.mark.parametrize("kind", ["video", "audio"])
+def test_what_omni_goes_on_from_is_named_by_its_kind(kind: str) -> None:
+    """It is written as Google's SDK writes it, with the type that its content shows."""
+    asset = FILM if kind == "video" else SOUND
+    create = with_media(kind, "AAAA", asset.media_type)
+    made = call_door(DOOR, "POST", create.path, create.body).wishes[-1]
+    assert isinstance(made, Submit)
+    request = next(ADAPTER.submit(make_task(parameters=stored(made.new.prepared.parameters, asset))))
+    (_, content) = request.body.value["input"][0]["content"]
+    assert content == {"type": kind, "data": Inline(asset=ASSET.id), "mime_type": asset.media_type}
+
+
+def test_a_film_that_veo_goes_on_from_is_encoded_as_its_sdk_does() -> None:
+    """`encodedVideo` and `encoding`, not the words that a picture has."""
+    video = {"encodedVideo": "AAAA", "encoding": "video/mp4"}
+    made = call_door(DOOR, "POST", PREDICT, {"instances": [{"prompt": "a", "video": video}]}).wishes[-1]
+    assert isinstance(made, Submit)
+    request = next(ADAPTER.submit(make_task(parameters=stored(made.new.prepared.parameters, FILM))))
+    assert request.body.value["instances"][0]["video"] == {**video, "encodedVideo": Inline(asset=ASSET.id)}

@@ -11,11 +11,12 @@ import pytest
 
 from vidrelay.core.door import FormBody, Inlined, Keep, Kept, Look, OpenAddress, Part, Phase, Submit, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownAsset, UnknownTask
+from vidrelay.core.messages import Inline
 from vidrelay.core.task import Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.luma_agents.adapter import make as make_adapter
 from vidrelay.providers.luma_agents.door import make
-from vidrelay.testing.doors import ASSET, FRESH, Create, DoorContract, DoorSheet, call_door, usual, view_of
+from vidrelay.testing.doors import ASSET, FILM, FRESH, Create, DoorContract, DoorSheet, call_door, usual, view_of
 
 DOOR = make(None)
 PATH = "/v1/generations"
@@ -58,6 +59,21 @@ class TestLumaAgentsDoor(DoorContract):
                 picture="first_frame",
             ),
         ),
+        media=(
+            (
+                Create(
+                    path=PATH,
+                    body={**TEXT, "type": "video_edit", "source": {"data": "AAAA", "media_type": "video/mp4"}},
+                ),
+                FILM,
+                Inline(asset=ASSET.id),
+            ),
+            (
+                Create(path=PATH, body={**TEXT, "type": "video_reframe", "source": {"file_id": FILE_ID}}),
+                FILM,
+                Inline(asset=ASSET.id),
+            ),
+        ),
         status=f"{PATH}/{{id}}",
         word=lambda said: said["state"],
         words={
@@ -95,9 +111,9 @@ def test_an_earlier_clip_is_named_as_luma_knows_it() -> None:
 
 
 def test_a_file_that_is_at_luma_stays_text() -> None:
-    """So do addresses, and bytes that are no picture."""
+    """So do addresses, and bytes that are neither a picture nor a film."""
     body = with_video(start_frame={"file_id": FILE_ID}, end_frame={"url": "https://x.example/a.png"})
-    body["source"] = {"data": "AAAA", "media_type": "video/mp4"}
+    body["source"] = {"data": "AAAA", "media_type": "model/gltf-binary"}
     assert sent(body) == body
 
 

@@ -15,7 +15,20 @@ from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.minimax.adapter import make as make_adapter
 from vidrelay.providers.minimax.door import make
-from vidrelay.testing.doors import ASSET, BASE, DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    BASE,
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    view_of,
+)
 from vidrelay.testing.records import make_task
 
 V1, V2 = make("v1"), make(None)
@@ -30,6 +43,11 @@ PURPOSE = ("purpose", "video_generation_input")
 
 def _settings(dialect: str) -> AdapterSettings:
     return AdapterSettings(key="k", base_url="https://host.test", now=lambda: datetime.now(UTC), dialect=dialect)
+
+
+def _shown(kind: str, url: str) -> Create:
+    item = {"type": kind, kind: {"url": url}, "role": f"reference_{kind.removesuffix('_url')}"}
+    return Create(path="/v2/video_generation", body={**H3, "content": [BOAT, item]})
 
 
 class TestMiniMaxV1Door(DoorContract):
@@ -108,6 +126,11 @@ class TestMiniMaxV2Door(DoorContract):
                 same=Request(prompt="a boat", model_version="MiniMax-H3"),
                 picture="reference",
             ),
+        ),
+        media=(
+            (_shown("video_url", FILM_URI), FILM, None),
+            (_shown("audio_url", SOUND_URI), SOUND, None),
+            (_shown("video_url", f"mm_file://{ASSET.id}"), FILM, None),
         ),
         status=f"{QUERY_V2}/{{id}}",
         word=lambda said: said["task"]["status"],

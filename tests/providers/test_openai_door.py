@@ -2,6 +2,7 @@
 The Videos API's door: what is its own, beside what holds for every door.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 
 from vidrelay.core.door import FileReply, FormBody, Look, Page, Part, Phase, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.messages import FormFile
 from vidrelay.core.task import Request, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openai.adapter import make as make_adapter
 from vidrelay.providers.openai.door import make
-from vidrelay.testing.doors import DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import ASSET, DATA_URI, FILM, SOUND, Create, DoorContract, DoorSheet, call_door, view_of
 from vidrelay.testing.records import make_task
 
 DOOR = make(None)
@@ -36,6 +38,20 @@ class TestOpenAiDoor(DoorContract):
                 body={"prompt": "a boat", "input_reference": {"image_url": DATA_URI}},
                 same=Request(prompt="a boat"),
                 picture="first_frame",
+            ),
+        ),
+        media=(
+            (
+                Create(
+                    path="/v1/videos", body=FormBody(fields=TEXT.fields, files=(replace(PART, media_type="video/mp4"),))
+                ),
+                FILM,
+                FormFile(name="input_reference", asset=ASSET.id, filename="reference-1.mp4", media_type="video/mp4"),
+            ),
+            (
+                Create(path="/v1/videos", body=FormBody(fields=TEXT.fields, files=(replace(PART, name="audio"),))),
+                SOUND,
+                FormFile(name="audio", asset=ASSET.id, filename="reference-1.wav", media_type="audio/wav"),
             ),
         ),
         status="/v1/videos/{id}",

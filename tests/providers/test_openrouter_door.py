@@ -11,11 +11,26 @@ from typing import Any
 import pytest
 
 from vidrelay.core.door import FileReply, Inlined, JsonReply, Look, Phase, Submit, Wish
+from vidrelay.core.messages import Inline
 from vidrelay.core.task import Money, Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.openrouter.adapter import make as make_adapter
 from vidrelay.providers.openrouter.door import make
-from vidrelay.testing.doors import BASE, DATA_URI, Create, DoorContract, DoorSheet, call_door, usual, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    BASE,
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    usual,
+    view_of,
+)
 
 DOOR = make(None)
 PATH = "/api/v1/videos"
@@ -46,6 +61,24 @@ class TestOpenRouterDoor(DoorContract):
             Create(path=PATH, body=FIRST, same=BOAT, picture="first_frame"),
             Create(path=PATH, body=REFERENCE, same=BOAT, picture="reference"),
             Create(path=PATH, body={**TEXT, "user": "u", "trace": {"a": 1}, "session_id": "s"}, same=BOAT),
+        ),
+        media=(
+            (
+                Create(
+                    path=PATH,
+                    body={**TEXT, "input_references": [{"type": "video_url", "video_url": {"url": FILM_URI}}]},
+                ),
+                FILM,
+                Inline(asset=ASSET.id, prefix="data:video/mp4;base64,"),
+            ),
+            (
+                Create(
+                    path=PATH,
+                    body={**TEXT, "input_references": [{"type": "audio_url", "audio_url": {"url": SOUND_URI}}]},
+                ),
+                SOUND,
+                Inline(asset=ASSET.id, prefix="data:audio/wav;base64,"),
+            ),
         ),
         status=f"{PATH}/{{id}}",
         content=f"{PATH}/{{id}}/content",
@@ -85,12 +118,12 @@ def test_an_earlier_job_is_named_as_openrouter_knows_it() -> None:
     assert sent({"previous_job_id": "ours"})["previous_job_id"] == "gen-vid-7"
 
 
-def test_only_pictures_are_taken_out_of_the_body() -> None:
-    """Addresses, sounds and clips go on as they came."""
+def test_only_media_are_taken_out_of_the_body() -> None:
+    """Addresses, and data of any other kind, go on as they came."""
     references = [
         IMAGE,
         {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
-        {"type": "audio_url", "audio_url": {"url": "data:audio/mp3;base64,AAAA"}},
+        {"type": "file", "file": {"url": "data:application/pdf;base64,AAAA"}},
     ]
     made = sent({"input_references": references})["input_references"]
     assert made == [{**IMAGE, "image_url": {"url": Inlined(text=DATA_URI)}}, *references[1:]]

@@ -13,7 +13,20 @@ from vidrelay.core.task import Request, Standing, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.replicate.adapter import make as make_adapter
 from vidrelay.providers.replicate.door import make
-from vidrelay.testing.doors import ASSET, BASE, DATA_URI, Create, DoorContract, DoorSheet, call_door, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    BASE,
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    view_of,
+)
 
 DOOR = make(None)
 VERSION = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
@@ -50,6 +63,11 @@ class TestReplicateDoor(DoorContract):
                 path=BY_MODEL,
                 body={"input": {"prompt": "a boat", "end_image": DATA_URI}, "webhook": "https://app.test/hook"},
             ),
+        ),
+        media=(
+            (Create(path=BY_MODEL, body={"input": {"prompt": "a boat", "video": FILM_URI}}), FILM, None),
+            (Create(path=BY_MODEL, body={"input": {"prompt": "a boat", "audio": SOUND_URI}}), SOUND, None),
+            (Create(path=BY_MODEL, body={"input": {"prompt": "a boat", "video": UPLOAD}}), FILM, None),
         ),
         status="/v1/predictions/{id}",
         word=lambda said: said["status"],

@@ -10,11 +10,26 @@ import pytest
 
 from vidrelay.core.door import FormBody, Keep, Kept, Look, OpenAddress, Part, Phase, Submit, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.messages import Inline
 from vidrelay.core.task import Problem, Request, Standing, State
 from vidrelay.providers.json_api import AdapterSettings
 from vidrelay.providers.runway.adapter import make as make_adapter
 from vidrelay.providers.runway.door import make
-from vidrelay.testing.doors import DATA_URI, FRESH, Create, DoorContract, DoorSheet, call_door, usual, view_of
+from vidrelay.testing.doors import (
+    ASSET,
+    DATA_URI,
+    FILM,
+    FILM_URI,
+    FRESH,
+    SOUND,
+    SOUND_URI,
+    Create,
+    DoorContract,
+    DoorSheet,
+    call_door,
+    usual,
+    view_of,
+)
 
 DOOR = make(None)
 TEXT = {"model": "gen4.5", "promptText": "a boat", "ratio": "1280:720", "duration": 5}
@@ -40,6 +55,23 @@ class TestRunwayDoor(DoorContract):
                 picture="reference",
             ),
             Create(path="/v1/video_to_video", body={"model": "aleph2", "videoUri": "https://x.example/a.mp4"}),
+        ),
+        media=(
+            (
+                Create(path="/v1/video_to_video", body={"model": "aleph2", "videoUri": FILM_URI}),
+                FILM,
+                Inline(asset=ASSET.id, prefix="data:video/mp4;base64,"),
+            ),
+            (
+                Create(path="/v1/video_upscale", body={"model": "upscale_v1", "videoUri": UPLOADED}),
+                FILM,
+                Inline(asset=ASSET.id, prefix="data:video/mp4;base64,"),
+            ),
+            (
+                Create(path="/v1/text_to_video", body={**TEXT, "referenceAudio": [{"uri": SOUND_URI}]}),
+                SOUND,
+                Inline(asset=ASSET.id, prefix="data:audio/wav;base64,"),
+            ),
         ),
         status="/v1/tasks/{id}",
         word=lambda said: said["status"],

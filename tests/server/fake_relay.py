@@ -33,6 +33,7 @@ from vidrelay.core.lifecycle import (
     Started,
     advance,
 )
+from vidrelay.core.media import ANY_SIZE, check_taken, sniff
 from vidrelay.core.ports import Admission, CachedResult, How, Pause, ToldQuota
 from vidrelay.core.task import (
     Asset,
@@ -68,6 +69,13 @@ FITTING_BYTES = 200
 """A larger picture is a scaled copy for every provider behind this relay."""
 
 
+def kind_of(data: bytes) -> str | None:
+    if data.startswith(b"\x89PNG"):
+        return "image/png"
+    kind = sniff(data)
+    return None if kind is None else kind.media_type
+
+
 class FakeRelay:
     """
     Fills `RelayFace`. Tasks with the same prompt are twins; `move` applies an event; `tell` announces progress.
@@ -80,6 +88,7 @@ class FakeRelay:
         self.standings: dict[str, Standing] = {}
         self.submitted: list[tuple[Request, Sender]] = []
         self.assets: list[bytes] = []
+        self.media: Mapping[str, int] = ANY_SIZE
         self.keys: dict[str, str] = {}
         self.watchers: list[asyncio.Queue[Announcement | None]] = []
         self.changed = asyncio.Event()
@@ -307,17 +316,24 @@ class FakeRelay:
             segments={"model-a": {"execute": Spread(median=1.5, p90=3.0)}},
         )
 
-    async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
+    async def add_asset(self, chunks: AsyncIterator[bytes], *, account: str | None = None) -> Asset:
         data = b"".join([chunk async for chunk in chunks])
-        if not data.startswith(b"\x89PNG"):
-            raise UnsupportedMedia
+        kind = kind_of(data)
+        if kind != "image/png":
+            if kind is None or account is None:
+                raise UnsupportedMedia
+            check_taken(kind, len(data), self.media, who="theirs")
         self.assets.append(data)
         return self._asset(data)
 
     def _asset(self, data: bytes) -> Asset:
-        digest = hashlib.sha256(data).hexdigest()
         return Asset(
-            id=f"sha256:{digest}", pixels="p1", width=4, height=3, size_bytes=len(data), media_type="image/png"
+            id=f"sha256:{hashlib.sha256(data).hexdigest()}",
+            pixels="p1",
+            width=4,
+            height=3,
+            size_bytes=len(data),
+            media_type=kind_of(data) or "",
         )
 
     async def result_file(self, task_id: str, index: int) -> tuple[Path, FileRef]:

@@ -217,7 +217,7 @@ async def test_a_large_picture_is_not_held_in_memory(door):
     data = b"\x89PNG" + os.urandom(8 * 1024 * 1024)
     taken: list[int] = []
 
-    async def add_asset(chunks):
+    async def add_asset(chunks, *, account):
         size, first = 0, b""
         async for chunk in chunks:
             size, first = size + len(chunk), first or chunk[:64]

@@ -20,9 +20,9 @@ from vidrelay.core.network import Reply
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles
 from vidrelay.testing.clock import FakeClock, settle
+from vidrelay.testing.samples import movie
 from vidrelay.transport.download import HttpDownloader
 
-from .samples import movie
 from .servers import (
     Answer,
     Authority,

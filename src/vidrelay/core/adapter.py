@@ -3,7 +3,7 @@ What the scheduler asks of a provider and what it may hear: port Adapter, and th
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeVar
@@ -78,6 +78,9 @@ class Traits:
     requests (polls, lists) of the account, both 0 for a server on one's own machine; `longest_run` is the longest a job
     can take there, `irrelevant` names parameters that never make two requests different (client ids, callback
     addresses), `prompts` the parameters that hold typed text, which are normalised for the fingerprint.
+
+    `media` is what it takes as bytes beside pictures, `video` and `audio`, each with the most bytes that one may have;
+    what is not in it goes by its address.
     """
 
     dedupe: Dedupe = Dedupe.NONE
@@ -89,6 +92,7 @@ class Traits:
     irrelevant: frozenset[str] = frozenset()
     prompts: frozenset[str] = frozenset({"prompt", "negative_prompt"})
     pictures: PictureRule | None = None
+    media: Mapping[str, int] = field(default_factory=dict)
     copies: timedelta | None = None
     lists: bool = False
     follows: bool = False
@@ -103,9 +107,10 @@ class Prepared:
 
     `seconds` is the clip's length where the words tell it, for the price.
 
-    A picture stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}` (`asset_parameter`): so a
-    task tells its fingerprint, and the adapter what to send, without looking anything up. Where pictures are uploaded
-    first (`Traits.copies`), the task that `submit` is given has the provider's own reference beside it, as `"$copy"`.
+    A picture, film or sound stands in `parameters` as `{"$asset": "sha256:…", "mediaType": "image/png"}`
+    (`asset_parameter`): so a task tells its fingerprint, and the adapter what to send, without looking anything up.
+    Where they are uploaded first (`Traits.copies`), the task that `submit` is given has the provider's own reference
+    beside it, as `"$copy"`.
     """
 
     model: str | None

@@ -1,10 +1,10 @@
 """
-What the scheduler needs of the disk, as protocols: results are port Files', reference images port Assets'.
+What the scheduler needs of the disk, as protocols: results are port Files', reference images and doors' media port Assets'.
 
 A port says what the scheduler needs, not what a disk can do; `ports.py` has those toward the database and time.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -121,15 +121,19 @@ class Files(Protocol):
 
 class Assets(Protocol):
     """
-    Persistence of reference images (port Assets).
+    Persistence of reference images, and of the films and sounds that doors take (port Assets).
     """
 
-    async def put(self, chunks: AsyncIterator[bytes]) -> Asset:
+    async def put(
+        self, chunks: AsyncIterator[bytes], *, media: Mapping[str, int] | None = None, who: str = ""
+    ) -> Asset:
         """
-        Take in a picture, streamed, checked and measured.
+        Take in a picture, streamed, checked and measured; with `media` (`Traits.media`), a film or a sound too, as the
+        provider `who` takes them.
 
         Raises:
-            UnsupportedMedia: It is no PNG, JPEG or WebP picture.
+            UnsupportedMedia: It is no PNG, JPEG or WebP picture, nor a film or a sound that is whole.
+            InvalidRequest: `who` takes no film or no sound.
             TooLarge: It is over a limit.
             DiskFull: There is no room.
         """
@@ -151,7 +155,7 @@ class Assets(Protocol):
 
         Raises:
             UnknownAsset: Its file is gone.
-            UnsupportedMedia: The rule allows no type that can be written.
+            UnsupportedMedia: It is no picture, or the rule allows no type that can be written.
             TooLarge: It cannot be made small enough.
             DiskFull: There is no room for the copy.
         """

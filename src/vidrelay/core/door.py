@@ -20,7 +20,8 @@ from vidrelay.core.task import CancelOutcome, JsonObject, Problem, RemoteState, 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inlined:
     """
-    A picture that stands in a body as base64, bare or as a data URI: in a task's parameters, where the picture goes.
+    A picture, film or sound that stands in a body as base64, bare or as a data URI: in a task's parameters, where it
+    goes.
 
     `beside` is what the adapter keeps with its pictures, such as the model that an upload is for.
     """
@@ -46,8 +47,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """
-    A picture that the relay has, by its asset id or by the name that `Keep` gave it: one that was uploaded through the
-    door before.
+    A picture, film or sound that the relay has, by its asset id or by the name that `Keep` gave it: one that was
+    uploaded through the door before.
     """
 
     asset: str
@@ -55,6 +56,7 @@ class Kept:
 
 
 Picture = Inlined | Part | Kept
+"""A picture, or a film or a sound: what it is, its bytes say, once they are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,7 @@ class Forget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
     """
-    Take in a picture for later creates; None: the call's whole body. Sent back: the `Asset`.
+    Take in a picture, film or sound for later creates; None: the call's whole body. Sent back: the `Asset`.
 
     `name` is for SDKs that are told an upload's id before they send its bytes: until the relay stops, `Kept` finds the
     account's picture by it too. Where it holds a `DoorCall.fresh`, no other picture is called so; else the latest is.

@@ -96,10 +96,11 @@ class Reference:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
     """
-    A reference image kept here.
+    A reference image kept here, or a film or a sound that came through a door.
 
     `id` is `sha256:` and the hash of its bytes; `pixels` identifies the upright, scaled picture, so copies that differ
-    in metadata only share it. `width` and `height` are upright pixels.
+    in metadata only share it. `width` and `height` are upright pixels. A film or a sound is not looked into: its
+    `pixels` is its `id`, its width and height are 1.
     """
 
     id: str

@@ -1,8 +1,9 @@
 """
-Reference images on this machine's disk (fills port Assets).
+Reference images, films and sounds on this machine's disk (fills port Assets).
 
 A picture is streamed into a file of our own, judged by its first bytes, decoded once by a child process (`images`), and
-then kept under the hash of its bytes: `assets/<sha256>.<png|jpg|webp>`. Nothing of it is ever decoded in the relay.
+then kept under the hash of its bytes: `assets/<sha256>.<png|jpg|webp>`. Nothing of it is ever decoded in the relay. A
+film or a sound is kept likewise, but never decoded: its bytes are what it is known by.
 """
 
 import asyncio
@@ -15,27 +16,25 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vidrelay.core.adapter import PictureRule
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
+from vidrelay.core.media import EXTENSIONS, PICTURES
 from vidrelay.core.ports import AssetBook
 from vidrelay.core.task import Asset
+from vidrelay.files.intake import KINDS, PART, Intake, Taken, Wanted, require_whole, trouble
 
 CHILD_SECONDS = 30.0
 WRITE_BYTES = 1024 * 1024
 
 _ID = re.compile(r"sha256:([0-9a-f]{64})", re.ASCII)
-_EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
-_HEAD_BYTES = 16
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # A path that leads to a terminal must not make it that of a detached relay, which would end with it.
 _READ |= getattr(os, "O_NOCTTY", 0)
-_PART = ".part"
 # What a Python needs to start; keys and everything else in the environment stay here.
 _ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "VIRTUAL_ENV",
@@ -52,22 +51,6 @@ class ImageLimits:
     max_bytes: int = 64 * 1024 * 1024
     max_pixels: int = 40_000_000
     max_edge: int = 16_384
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
-    """
-    A file that was taken in whole, not yet under its own name.
-    """
-
-    path: Path
-    sha256: str
-    size_bytes: int
-    media_type: str
-
-    @property
-    def id(self) -> str:
-        return f"sha256:{self.sha256}"
 
 
 class LocalAssets:
@@ -97,16 +80,21 @@ class LocalAssets:
         self._decoder = asyncio.Semaphore(1)  # one child at a time, however many pictures come
         self._ready = False
 
-    async def put(self, chunks: AsyncIterator[bytes]) -> Asset:
+    async def put(
+        self, chunks: AsyncIterator[bytes], *, media: Mapping[str, int] | None = None, who: str = ""
+    ) -> Asset:
         """
         Take in a picture, streamed, checked and measured. Bytes that are known already are not decoded again.
 
+        With `media`, a film or a sound too, as `who` takes them.
+
         Raises:
-            UnsupportedMedia: It is no PNG, JPEG or WebP picture that can be read.
+            UnsupportedMedia: It is no PNG, JPEG or WebP picture that can be read, nor a film or a sound that is whole.
+            InvalidRequest: `who` takes no film or no sound.
             TooLarge: It is over a limit.
             DiskFull: There is no room.
         """
-        return await self._keep(await self._receive(chunks))
+        return await self._keep(await self._receive(chunks, media, who))
 
     async def put_path(self, path: str) -> Asset:
         """
@@ -130,12 +118,14 @@ class LocalAssets:
 
         Raises:
             UnknownAsset: Its file is gone.
-            UnsupportedMedia: The rule allows no type that can be written.
+            UnsupportedMedia: It is no picture, or the rule allows no type that can be written.
             TooLarge: It cannot be made small enough.
         """
         path = self.location(asset.id)
         if not await asyncio.to_thread(_is_regular, path):
             raise UnknownAsset("The picture's file is gone; upload it to /assets again.")
+        if asset.media_type not in PICTURES:
+            raise UnsupportedMedia
         if _fits(asset, rule):
             return asset
         note = self._root / f"{asset.id[7:]}-{_rule_hash(rule)}.fit"
@@ -155,18 +145,19 @@ class LocalAssets:
         found = _ID.fullmatch(asset_id)
         if found is None:
             raise UnknownAsset(f"{asset_id!r} is no asset's id.")
-        places = [self._root / f"{found[1]}.{extension}" for extension in _EXTENSIONS.values()]
+        places = [self._root / f"{found[1]}.{EXTENSIONS[kind]}" for kind in KINDS]
         return next((place for place in places if _is_regular(place)), places[0])
 
-    async def _receive(self, chunks: AsyncIterator[bytes]) -> _Taken:
+    async def _receive(self, chunks: AsyncIterator[bytes], media: Mapping[str, int] | None, who: str) -> Taken:
         """
         Write the stream to a new file, hashing and judging it on the way; on failure nothing is left.
         """
         await self._make_root()
         try:
-            intake = await asyncio.to_thread(_Intake, self._root, self._limits.max_bytes)
+            wanted = Wanted(max_bytes=self._limits.max_bytes, media=media, who=who)
+            intake = await asyncio.to_thread(Intake, self._root, wanted)
         except OSError as exc:
-            raise _trouble(exc) from exc
+            raise trouble(exc) from exc
         try:
             buffer = bytearray()
             async for chunk in chunks:
@@ -180,32 +171,39 @@ class LocalAssets:
             await asyncio.shield(asyncio.to_thread(intake.discard))
             raise
 
-    async def _write(self, intake: "_Intake", chunk: bytes) -> None:
+    async def _write(self, intake: "Intake", chunk: bytes) -> None:
         if not self._has_room(len(chunk)):
-            raise DiskFull("There is too little room on the disk for the picture.")
+            raise DiskFull("There is too little room on the disk for the file.")
         await asyncio.to_thread(intake.write, chunk)
 
-    async def _keep(self, taken: _Taken) -> Asset:
+    async def _keep(self, taken: Taken) -> Asset:
         """
         Give a taken file its name, measured where its bytes are new.
         """
         try:
             known = await self._known(taken.id)
             if known is None:
-                told = await self._child("measure", taken.path, taken.media_type)
-                known = Asset(
-                    id=taken.id,
-                    pixels=told["pixels"],
-                    width=told["width"],
-                    height=told["height"],
-                    size_bytes=taken.size_bytes,
-                    media_type=taken.media_type,
-                )
+                known = await self._measured(taken)
             await self._publish(taken)
             await self._book.add_asset(known)
             return known
         finally:
             await asyncio.to_thread(taken.path.unlink, missing_ok=True)
+
+    async def _measured(self, taken: Taken) -> Asset:
+        if taken.media_type in PICTURES:
+            told = await self._child("measure", taken.path, taken.media_type)
+        else:
+            await asyncio.to_thread(require_whole, taken)
+            told = {"pixels": taken.id, "width": 1, "height": 1}
+        return Asset(
+            id=taken.id,
+            pixels=told["pixels"],
+            width=told["width"],
+            height=told["height"],
+            size_bytes=taken.size_bytes,
+            media_type=taken.media_type,
+        )
 
     async def _known(self, asset_id: str) -> Asset | None:
         try:
@@ -213,15 +211,15 @@ class LocalAssets:
         except UnknownAsset:
             return None
 
-    async def _publish(self, taken: _Taken) -> None:
-        name = self._root / f"{taken.sha256}.{_EXTENSIONS[taken.media_type]}"
+    async def _publish(self, taken: Taken) -> None:
+        name = self._root / f"{taken.sha256}.{EXTENSIONS[taken.media_type]}"
         try:
             await asyncio.to_thread(_rename, taken.path, name)
         except OSError as exc:
-            raise _trouble(exc) from exc
+            raise trouble(exc) from exc
 
     async def _copy(self, asset: Asset, path: Path, rule: PictureRule, note: Path) -> Asset:
-        handle, name = await asyncio.to_thread(tempfile.mkstemp, dir=self._root, suffix=_PART)
+        handle, name = await asyncio.to_thread(tempfile.mkstemp, dir=self._root, suffix=PART)
         os.close(handle)
         copy = Path(name)
         try:
@@ -235,7 +233,7 @@ class LocalAssets:
                 media_types=sorted(rule.media_types),
             )
             digest, size = await asyncio.to_thread(_hash, copy)
-            taken = _Taken(path=copy, sha256=digest, size_bytes=size, media_type=told["media_type"])
+            taken = Taken(path=copy, sha256=digest, size_bytes=size, media_type=told["media_type"])
             await self._publish(taken)
         finally:
             await asyncio.to_thread(copy.unlink, missing_ok=True)
@@ -276,71 +274,8 @@ class LocalAssets:
             try:
                 await asyncio.to_thread(_make_root, self._root)
             except OSError as exc:
-                raise _trouble(exc) from exc
+                raise trouble(exc) from exc
             self._ready = True
-
-
-def sniff(head: bytes) -> str | None:
-    """
-    The media type that a file's first 16 bytes show, if it is one of the three that are taken.
-    """
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return None
-
-
-class _Intake:
-    """
-    A file being taken in: made exclusively (0600), hashed as it grows, refused as soon as its head or length is wrong.
-    """
-
-    def __init__(self, root: Path, max_bytes: int) -> None:
-        handle, name = tempfile.mkstemp(dir=root, suffix=_PART)
-        self._file = os.fdopen(handle, "wb")
-        self._path = Path(name)
-        self._max_bytes = max_bytes
-        self._digest = hashlib.sha256()
-        self._head = b""
-        self._size = 0
-
-    def write(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._size > self._max_bytes:
-            raise TooLarge(f"A picture may have at most {self._max_bytes} bytes.")
-        if len(self._head) < _HEAD_BYTES:
-            self._head = (self._head + chunk)[:_HEAD_BYTES]
-            if len(self._head) == _HEAD_BYTES:
-                self._require_kind()
-        self._digest.update(chunk)
-        try:
-            self._file.write(chunk)
-        except OSError as exc:
-            raise _trouble(exc) from exc
-
-    def close(self) -> _Taken:
-        media_type = self._require_kind()
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        except OSError as exc:
-            raise _trouble(exc) from exc
-        return _Taken(path=self._path, sha256=self._digest.hexdigest(), size_bytes=self._size, media_type=media_type)
-
-    def discard(self) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._path.unlink(missing_ok=True)
-
-    def _require_kind(self) -> str:
-        media_type = sniff(self._head)
-        if media_type is None:
-            raise UnsupportedMedia
-        return media_type
 
 
 async def _run(line: bytes) -> dict[str, Any]:
@@ -448,7 +383,7 @@ def _make_root(root: Path) -> None:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if root.is_symlink():
         raise NotADirectoryError(errno.ENOTDIR, "the asset directory is a link")
-    for leftover in root.glob(f"tmp*{_PART}"):
+    for leftover in root.glob(f"tmp*{PART}"):
         leftover.unlink(missing_ok=True)
 
 
@@ -477,13 +412,7 @@ def _hash(path: Path) -> tuple[str, int]:
 
 
 def _write_note(note: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=note.parent, suffix=_PART)
+    handle, name = tempfile.mkstemp(dir=note.parent, suffix=PART)
     with os.fdopen(handle, "w") as file:
         file.write(text)
     Path(name).replace(note)
-
-
-def _trouble(exc: OSError) -> DiskFull:
-    if exc.errno in _FULL:
-        return DiskFull("There is no room on the disk for the picture.")
-    return DiskFull(f"The disk did not take the picture: {exc.strerror or exc}.")

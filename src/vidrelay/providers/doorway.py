@@ -44,10 +44,13 @@ FORCE = "vidrelay_force"
 """The field in a body that asks for another version, for SDKs that pass on a field and no header."""
 
 DATA_URI = re.compile(
-    # An SDK that knows no file name writes a picture as bytes of any kind: PNG and JPEG show themselves by their start.
-    r"data:(?:image/[a-z0-9.+-]{1,40}[^,]{0,100};base64,|application/octet-stream;base64,(?=(?-i:iVB|/9j)))",
+    # An SDK that knows no file name writes media as bytes of any kind; they show themselves by their start: PNG, JPEG,
+    # RIFF (WebP, WAV, AVI), Matroska, MP4, and the sounds.
+    r"data:(?:(?:image|video|audio)/[a-z0-9.+-]{1,40}[^,]{0,100};base64,|application/octet-stream;base64,"
+    r"(?=(?-i:iVB|/9j|UklGR|GkXfo|AAAA.[GWm2]Z0eX|SUQz|T2dnU|ZkxhQ|//[sM])))",
     re.IGNORECASE,
 )
+"""A picture, film or sound as a data URI."""
 UPLOADED = re.compile(
     r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?/[^?#]{1,200}/files/([0-9a-f]{64})", re.ASCII
 )
@@ -136,7 +139,7 @@ def forget(task_id: str) -> Granting:
 
 def keep(picture: Picture | None = None, *, name: str | None = None) -> Generator[Wish, Any, Asset]:
     """
-    Take in a picture; None: the call's whole body.
+    Take in a picture, film or sound; None: the call's whole body.
     """
     asset: Asset = yield Keep(picture=picture, name=name)
     return asset
@@ -228,7 +231,7 @@ def uploaded_at(prefix: str, asset: str) -> str:
 
 def with_pictures(value: Any, *, uploaded: Callable[[str], Picture | None] = lambda _: None) -> Any:
     """
-    The value with every data URI of a picture and every address of an upload (`uploaded_at`) in it as a picture, for
+    The value with every data URI of media and every address of an upload (`uploaded_at`) in it as a `Picture`, for
     providers whose models name their own fields. Where the door names uploads otherwise, `uploaded` knows them.
     """
     return each_text(value, lambda text: uploaded(text) or _pictured(text))

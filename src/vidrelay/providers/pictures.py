@@ -10,10 +10,12 @@ from typing import Any
 from vidrelay.core.adapter import asset_parameter
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.hosts import web_address_fault
+from vidrelay.core.media import EXTENSIONS, FILM, SOUND
 from vidrelay.core.messages import FormFile, Inline
 from vidrelay.core.task import Asset, Request
 
 FIRST, LAST, REFERENCE = "first_frame", "last_frame", "reference"
+_STEMS = {FILM: "film", SOUND: "sound"}
 
 Picture = Mapping[str, str] | str
 """A picture as a parameter: `asset_parameter`, or an address."""
@@ -154,7 +156,7 @@ def filled(parameters: Any, written: Callable[[Mapping[str, str]], Any]) -> Any:
 
 def data_uri(picture: Mapping[str, str]) -> Inline:
     """
-    A picture as `data:image/png;base64,…`.
+    A picture as `data:image/png;base64,…`, a film or a sound likewise.
     """
     return Inline(asset=picture["$asset"], prefix=f"data:{picture.get('mediaType', 'image/png')};base64,")
 
@@ -166,9 +168,17 @@ def bare(picture: Mapping[str, str]) -> Inline:
     return Inline(asset=picture["$asset"])
 
 
-def form_file(picture: Mapping[str, str], *, name: str) -> FormFile:
+def form_file(picture: Mapping[str, str], *, name: str, filename: str | None = None) -> FormFile:
     """
-    A picture as the file of that name in a form, for an upload.
+    A picture, film or sound as the file of that name in a form, for an upload.
     """
     kind = picture.get("mediaType", "image/png")
-    return FormFile(name=name, asset=picture["$asset"], filename=f"picture.{kind.rpartition('/')[2]}", media_type=kind)
+    return FormFile(name=name, asset=picture["$asset"], filename=filename or filename_of(picture), media_type=kind)
+
+
+def filename_of(picture: Mapping[str, str], *, stem: str | None = None) -> str:
+    """
+    A name for the file, whose ending tells its kind.
+    """
+    kind = picture.get("mediaType", "image/png")
+    return f"{stem or _STEMS.get(kind.partition('/')[0], 'picture')}.{EXTENSIONS.get(kind, 'bin')}"

@@ -3,7 +3,7 @@ From what an app asked to a task, or to the earlier one that answers it: account
 fingerprint, and the store's one atomic step.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Assets
 from vidrelay.core.errors import InvalidRequest, UnknownAccount
 from vidrelay.core.fingerprint import fingerprint
+from vidrelay.core.media import PICTURES, check_taken
 from vidrelay.core.policy import Policy
 from vidrelay.core.ports import AccountBook, Admission, How, Store, TwinRule
 from vidrelay.core.task import Asset, Reference, Request, State, Task
@@ -84,14 +85,28 @@ class Admitter:
         # Not every SDK says that it resends.
         return await self._answered(task, sender, cut_off=self._cut_off)
 
-    async def fitted(self, asset: Asset, account: str) -> Asset:
+    async def take_in(self, chunks: AsyncIterator[bytes], account: str) -> Asset:
         """
-        The picture as that account's provider takes it: itself, or a scaled copy.
+        Keep a picture, a film or a sound for that account's provider.
 
         Raises:
-            RequestError: It cannot be made so.
+            RequestError: It is none, or none that the provider takes.
         """
-        rule = self._accounts[account].plan.adapter.traits.pictures
+        plan = self._accounts[account].plan
+        return await self._assets.put(chunks, media=plan.adapter.traits.media, who=plan.provider)
+
+    async def fitted(self, asset: Asset, account: str) -> Asset:
+        """
+        What was kept before as that account's provider takes it: itself, or a picture's scaled copy.
+
+        Raises:
+            RequestError: It does not take it, and it cannot be made so.
+        """
+        plan = self._accounts[account].plan
+        if asset.media_type not in PICTURES:
+            check_taken(asset.media_type, asset.size_bytes, plan.adapter.traits.media, who=plan.provider)
+            return asset
+        rule = plan.adapter.traits.pictures
         return asset if rule is None else await self._assets.fitted(asset, rule)
 
     async def _answered(
@@ -156,7 +171,10 @@ class Admitter:
 
     async def _picture(self, reference: Reference) -> tuple[Reference, Asset | None]:
         if reference.asset is not None:
-            return reference, await self._book.asset(reference.asset)
+            asset = await self._book.asset(reference.asset)
+            if asset.media_type not in PICTURES:
+                raise InvalidRequest(f"{reference.asset} is no picture but {asset.media_type}.", field="references")
+            return reference, asset
         if reference.path is not None:
             asset = await self._assets.put_path(reference.path)
             return replace(reference, asset=asset.id), asset

@@ -237,10 +237,11 @@ class RelayFace(Protocol):
 
     async def fitted(self, asset: Asset, *, account: str) -> Asset:
         """
-        The picture as that account's provider takes it: itself, or a scaled copy of the same `pixels`.
+        What was kept before as that account's provider takes it: itself, or a picture's copy of the same `pixels`.
 
         Raises:
             UnknownAsset: Its file is gone.
+            InvalidRequest: It is a film or a sound, and the provider takes none.
             UnsupportedMedia: It cannot be written as a type that is taken.
             TooLarge: It cannot be made small enough.
         """
@@ -353,12 +354,13 @@ class RelayFace(Protocol):
         """
         ...
 
-    async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
+    async def add_asset(self, chunks: AsyncIterator[bytes], *, account: str | None = None) -> Asset:
         """
-        Take in a reference image.
+        Take in a reference image; for an account that is named, a film or a sound too, where its provider takes that.
 
         Raises:
-            UnsupportedMedia: It is no picture we read.
+            UnsupportedMedia: It is no picture we read, nor such a film or sound.
+            InvalidRequest: The account's provider takes no film or no sound.
             TooLarge: It is over a limit.
             DiskFull: There is no room.
         """

@@ -248,16 +248,17 @@ class Relay:
             await self._history.load(admission.task.account, admission.task.model_version)
         return admission
 
-    async def add_asset(self, chunks: AsyncIterator[bytes]) -> Asset:
+    async def add_asset(self, chunks: AsyncIterator[bytes], *, account: str | None = None) -> Asset:
         """
-        Keep a reference image.
+        Keep a reference image; for an account that is named, a film or a sound too, where its provider takes that.
 
         Raises:
-            UnsupportedMedia: It is no picture that can be read.
+            UnsupportedMedia: It is no picture that can be read, nor such a film or sound.
+            InvalidRequest: The account's provider takes no film or no sound.
             TooLarge: It is over a limit.
             DiskFull: There is no room.
         """
-        return await self._assets.put(chunks)
+        return await (self._assets.put(chunks) if account is None else self._admitter.take_in(chunks, account))
 
     async def asset(self, asset_id: str) -> Asset:
         """
@@ -270,10 +271,11 @@ class Relay:
 
     async def fitted(self, asset: Asset, *, account: str) -> Asset:
         """
-        The picture as that account's provider takes it.
+        What was kept before as that account's provider takes it.
 
         Raises:
             UnknownAsset: Its file is gone.
+            InvalidRequest: It is a film or a sound, and the provider takes none.
             UnsupportedMedia: It cannot be written as a type that is taken.
             TooLarge: It cannot be made small enough.
         """

@@ -51,7 +51,7 @@ class DoorBody:
             Refusal: It is one.
         """
         if len(text) > LONG or self.find(text) is not None:
-            raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture.")
+            raise Refusal("too_large", "A text in the body is over 64 KiB and is no picture, film or sound.")
 
     def close(self) -> None:
         """

@@ -300,14 +300,15 @@ class DoorCalls:
     async def _keep(self, picture: Picture | None, way: DoorWay, body: DoorBody) -> Asset:
         match picture:
             case None if body.chunks is not None:
-                return await self._relay.add_asset(body.chunks)
+                return await self._relay.add_asset(body.chunks, account=way.account)
             case None:
-                raise InvalidRequest("The picture's bytes are missing.")
+                raise InvalidRequest("The file's bytes are missing.")
             case Inlined():
                 long = body.find(picture.text)
-                return await self._relay.add_asset(from_text(picture.text) if long is None else from_long(long))
+                chunks = from_text(picture.text) if long is None else from_long(long)
+                return await self._relay.add_asset(chunks, account=way.account)
             case Part():
-                return await self._relay.add_asset(pieces(body.files[picture.number]))
+                return await self._relay.add_asset(pieces(body.files[picture.number]), account=way.account)
             case Kept():
                 return await self._relay.asset(self._names.get((way.account, picture.asset), picture.asset))
             case _:

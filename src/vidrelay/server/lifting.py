@@ -1,5 +1,5 @@
 """
-Long texts lifted out of a JSON body while it arrives, so that a picture in it lies on the disk and not in memory.
+Long texts lifted out of a JSON body while it arrives, so that the media in it lie on the disk and not in memory.
 
 A text of more than `LONG` bytes is written to a file, and its first few characters with a mark that nobody can guess
 stand in its place; what is left is small, and read as any JSON is. All of a body's texts lie in one file, one behind
@@ -16,8 +16,8 @@ from vidrelay.server.errors import Refusal
 
 LONG = 64 * 1024
 SPOOL_BYTES = 1024 * 1024
-HEAD_BYTES = 40
-"""Enough of a text to be known by: `data:image/png;base64,`."""
+HEAD_BYTES = 128
+"""Enough of a text to be known by: `data:video/mp4;base64,`, and what follows."""
 
 # Escapes are passed over here and not one by one, for there may be one in every two bytes.
 _PLAIN = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
@@ -148,7 +148,7 @@ class _Body:
         while at < len(chunk):
             at = self._inside(chunk, at, writes) if self._text is not None else self._outside(chunk, at)
         if len(self._kept) > self._limit:
-            raise Refusal("too_large", f"The body is over {self._limit} bytes, its pictures not counted.")
+            raise Refusal("too_large", f"The body is over {self._limit} bytes, its media not counted.")
         return writes
 
     def rest(self) -> bytes:

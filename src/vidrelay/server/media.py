@@ -1,5 +1,6 @@
 """
-Pictures out of a door's call: base64 in a JSON body or a part of a form, as bytes, without holding one whole.
+Pictures, films and sounds out of a door's call: base64 in a JSON body or a part of a form, as bytes, without holding
+one whole.
 """
 
 import asyncio
@@ -88,4 +89,4 @@ class _Reader:
         try:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise UnsupportedMedia("The picture is no base64.") from error
+            raise UnsupportedMedia("What stands where a picture, film or sound goes is no base64.") from error

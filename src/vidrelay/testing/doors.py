@@ -7,7 +7,7 @@ A provider's test file says what is its own in a `DoorSheet`, and inherits the r
         sheet = DoorSheet(door=make(None), adapter=..., ...)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -37,6 +37,7 @@ from vidrelay.core.door import (
 )
 from vidrelay.core.errors import VidrelayError
 from vidrelay.core.fingerprint import fingerprint
+from vidrelay.core.messages import Form, FormFile, Inline, Json
 from vidrelay.core.task import Asset, Problem, Reference, RemoteState, Request, Standing, State, Task
 from vidrelay.testing.records import events_to, make_task, moved
 
@@ -44,7 +45,12 @@ BASE = "http://127.0.0.1:61000/door"
 ASSET = Asset(
     id="sha256:" + "ab" * 32, pixels="pixels-1", width=640, height=480, size_bytes=900, media_type="image/png"
 )
+FILM_URI, SOUND_URI = "data:video/mp4;base64,AAAA", "data:audio/wav;base64,UklG"
+COPY = "https://copies.test/1.png"
 FRESH = "019308e64f80" + "ab" * 10
+FILM, SOUND = (
+    replace(ASSET, pixels=ASSET.id, width=1, height=1, media_type=kind) for kind in ("video/mp4", "audio/wav")
+)
 DATA_URI = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -151,17 +157,17 @@ def usual(wish: Wish) -> Any:
     return view_of(State.RUNNING)
 
 
-def stored(value: Any) -> Any:
+def stored(value: Any, asset: Asset = ASSET) -> Any:
     """
-    Parameters as the server stores them, every picture being `ASSET`.
+    Parameters as the server stores them, every picture, film and sound being that asset.
     """
     match value:
         case Inlined() | Part() | Kept():
-            return {**value.beside, **asset_parameter(ASSET)}
+            return {**value.beside, **asset_parameter(asset)}
         case Mapping():
-            return {name: stored(inner) for name, inner in value.items()}
+            return {name: stored(inner, asset) for name, inner in value.items()}
         case list() | tuple():
-            return [stored(inner) for inner in value]
+            return [stored(inner, asset) for inner in value]
     return value
 
 
@@ -194,6 +200,9 @@ class DoorSheet:
         words: The word of each phase that the SDK knows, as its own source or the fact sheet has it.
         content: The path that gives a result's bytes, with `{id}` in it; None where answers hold an address.
         address: The path whose answer holds a result's address, with `{id}` in it; None where a status answer does.
+        media: Create calls that bring a film or a sound as bytes, each with `FILM` or `SOUND`, and how the adapter
+            sends it: a data URI or base64 (`Inline`), a file of a form (`FormFile`), or what stands for an upload
+            (None).
         unknown: A place in a create's body where a parameter that nobody knows is put, as a path of names.
     """
 
@@ -205,6 +214,7 @@ class DoorSheet:
     words: Mapping[Phase, Any]
     content: str | None = None
     address: str | None = None
+    media: Sequence[tuple[Create, Asset, Inline | FormFile | None]] = ()
     unknown: Sequence[str] = ()
 
 
@@ -267,6 +277,25 @@ class DoorContract:
             task = make_task(parameters=_uploaded(stored(new.prepared.parameters)), model_version=new.prepared.model)
             request = next(self.sheet.adapter.submit(moved(task, *events_to(State.SUBMITTING, task))))
             assert request.creates
+
+    def test_a_film_or_a_sound_goes_on_as_the_provider_takes_it(self) -> None:
+        """Where the provider takes one as bytes, it is taken out of the call and sent on in the provider's way."""
+        takes = self.sheet.adapter.traits.media
+        assert bool(takes) == bool(self.sheet.media), f"the provider takes {sorted(takes)}, and no create has any"
+        for create, asset, sent in self.sheet.media:
+            assert asset.media_type.partition("/")[0] in takes
+            parameters = stored(self._new(create).prepared.parameters, asset)
+            task = make_task(parameters=_uploaded(parameters) if sent is None else parameters)
+            request = next(self.sheet.adapter.submit(moved(task, *events_to(State.SUBMITTING, task))))
+            body = request.body
+            if isinstance(sent, FormFile):
+                assert isinstance(body, Form)
+                assert body.files == (sent,)
+            elif sent is None:
+                assert COPY in str(body)
+            else:
+                assert isinstance(body, Json)
+                assert list(_inlines(body.value)) == [sent]
 
     def test_only_words_that_the_sdk_knows_appear(self) -> None:
         """Each phase has its word; what is uncertain reads as under way, and as failed once it is stale."""
@@ -348,13 +377,21 @@ def _with(body: Any, path: Sequence[str], name: str, value: Any) -> Any:
     return {**body, path[0]: _with(body.get(path[0], {}), path[1:], name, value)}
 
 
+def _inlines(value: Any) -> Iterator[Inline]:
+    if isinstance(value, Inline):
+        yield value
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    for one in inner:
+        yield from _inlines(one)
+
+
 def _uploaded(value: Any) -> Any:
     """
     Parameters as `submit` is given them where pictures are uploaded first.
     """
     match value:
         case {"$asset": _}:
-            return {**value, "$copy": "https://copies.test/1.png"}
+            return {**value, "$copy": COPY}
         case Mapping():
             return {name: _uploaded(inner) for name, inner in value.items()}
         case list() | tuple():

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Files, PartFile, ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, TransportError
+from vidrelay.core.media import HEAD_BYTES, examine, kind_of
 from vidrelay.core.messages import CLIP_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.network import Reply, Transport
 from vidrelay.core.pace import retry_after
 from vidrelay.core.task import FileRef
-from vidrelay.transport.media import HEAD_BYTES, examine, kind_of
 
 MAX_BYTES = 2 * 1024**3
 MAX_REDIRECTS = 3

@@ -54,6 +54,7 @@ RANDOM_SEED, MAX_SEED = -1, 2**32 - 1
 MAX_REFERENCES = 30
 """No number is told; what is too many for a model it refuses by itself."""
 PICTURE_BYTES = 30_000_000
+SOUND_BYTES = 15_000_000
 PICTURES_BYTES = 48_000_000
 """All pictures of a request together: a body may be 64 MB, and base64 makes four bytes of three."""
 KEPT = timedelta(days=7)

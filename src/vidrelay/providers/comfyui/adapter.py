@@ -30,13 +30,15 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Absent, Accepted, Cancelled, Found, StillRunning
-from vidrelay.core.messages import LIST_REPLY_BYTES, Form, FormFile, HttpRequest
+from vidrelay.core.media import ANY_SIZE
+from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, Request, Task
 from vidrelay.providers.comfyui import parameters, reading
 from vidrelay.providers.comfyui.jobs import UNREAD, Jobs
 from vidrelay.providers.comfyui.listening import Listener, is_news, works
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.listing import between
+from vidrelay.providers.pictures import form_file
 from vidrelay.providers.replies import answered, number_of, object_of, text_of
 from vidrelay.providers.verdicts import NOT_OURS, Meaning, failed, of_call, of_create, without_id
 
@@ -63,6 +65,7 @@ class ComfyUiAdapter(JsonAdapter):
             irrelevant=frozenset({"client_id", "prompt_id", "number", "front"}),
             prompts=frozenset({"values.prompt", "values.negative"}),
             pictures=PictureRule(max_bytes=100 * 1024 * 1024),
+            media=ANY_SIZE,
             copies=timedelta(days=1),
             lists=True,
             follows=True,
@@ -201,8 +204,7 @@ class ComfyUiAdapter(JsonAdapter):
         Into its input folder. The name that it answers with is the one that counts.
         """
         name = parameters.filename_of(picture)
-        media_type = picture.get("mediaType", "image/png")
-        file = FormFile(name="image", asset=picture["$asset"], filename=name, media_type=media_type)
+        file = form_file(picture, name="image", filename=name)
         reply = yield HttpRequest(
             method="POST",
             url=f"{self.base}/upload/image",

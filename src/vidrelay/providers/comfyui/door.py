@@ -21,6 +21,7 @@ from vidrelay.core.door import (
     Wish,
 )
 from vidrelay.core.errors import InvalidRequest, UnknownAsset, UnknownTask
+from vidrelay.core.media import EXTENSIONS
 from vidrelay.core.task import Asset, JsonObject, Problem
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui import parameters
@@ -44,8 +45,8 @@ MAX_NAME = 300
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 _RESULT = re.compile(r"(.{1,200})-(\d{1,3})\.[a-z0-9]{1,5}", re.ASCII)
-_PICTURE = re.compile(r"\.(?:png|jpe?g|webp)(?: \[input\])?", re.IGNORECASE)
-_UPLOADED = re.compile(r"(?:.*/)?[^/]*-([0-9a-f]{64})\.[a-z]{3,4}", re.ASCII)
+_MEDIA = re.compile(rf"\.(?:jpeg|{'|'.join(EXTENSIONS.values())})(?: \[input\])?", re.IGNORECASE)
+_UPLOADED = re.compile(r"(?:.*/)?[^/]*-([0-9a-f]{64})\.[a-z0-9]{3,4}", re.ASCII)
 _TEXTS = ("text", "prompt", "positive_prompt")
 
 
@@ -81,7 +82,7 @@ class ComfyUiDoor:
 
     def create(self, call: DoorCall) -> Answering:
         """
-        A graph. What its nodes load is a picture that was uploaded here, or lies at the server.
+        A graph. What its nodes load is a file that was uploaded here, or lies at the server.
         """
         body, force = create_in(call)
         if not body.get("prompt"):
@@ -181,8 +182,8 @@ class ComfyUiDoor:
 
     def upload(self, call: DoorCall) -> Answering:
         """
-        Take in a picture. A graph means it by the name in the answer, which tells its content, or by the name that it
-        was sent under.
+        Take in a picture, film or sound. A graph means it by the name in the answer, which tells its content, or by the
+        name that it was sent under.
         """
         files = call.body.files if isinstance(call.body, FormBody) else ()
         part = next((file for file in files if file.name == "image"), None)
@@ -191,7 +192,7 @@ class ComfyUiDoor:
         folder = dict(call.body.fields).get("subfolder", "").strip("/")
         asset: Asset = yield from keep(part, name=f"{folder}/{part.filename}" if folder else part.filename)
         stem = re.sub(r"[^A-Za-z0-9_. -]", "_", re.split(r"[/\\]", part.filename)[-1].rpartition(".")[0])[:80]
-        ending = parameters.SUFFIXES.get(asset.media_type, "png")
+        ending = EXTENSIONS[asset.media_type]
         name = f"{stem}-{asset.id.rpartition(':')[2]}.{ending}"
         return JsonReply(value={"name": name, "subfolder": "", "type": "input"})
 
@@ -229,7 +230,7 @@ def _with_uploads(graph: JsonObject) -> Generator[Wish, Any, dict[str, Any]]:
     for name, node in graph.items():
         inputs = dict(node.get("inputs", {}))
         for at, value in inputs.items():
-            if isinstance(value, str) and len(value) <= MAX_NAME and _PICTURE.search(value):
+            if isinstance(value, str) and len(value) <= MAX_NAME and _MEDIA.search(value):
                 inputs[at] = yield from _uploaded(value)
         whole[name] = {**node, "inputs": inputs}
     return whole

@@ -10,6 +10,7 @@ from typing import Any
 
 from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest
+from vidrelay.core.media import EXTENSIONS
 from vidrelay.core.task import Asset, JsonObject, Request
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui.graph import FIELD, FRAMES, PICTURE, Mark
@@ -23,7 +24,6 @@ TAG = "vidrelay"
 
 _STEP = 16
 """Video models want edges that are multiples of it."""
-SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _OURS = ("prompt", "prompt_id", "values")
 _SECRETS = ("api_key_comfy_org", "auth_token_comfy_org")
 _FIELDS = {
@@ -159,10 +159,10 @@ def file_of(picture: Mapping[str, Any]) -> str:
 
 def filename_of(picture: Mapping[str, str]) -> str:
     """
-    The name under which a picture is uploaded: of its content, so that it is the same each time.
+    The name under which a picture, film or sound is uploaded: of its content, so that it is the same each time.
     """
     digest = picture["$asset"].rpartition(":")[2]
-    return f"{TAG}-{digest[:32]}.{SUFFIXES.get(picture.get('mediaType', ''), 'png')}"
+    return f"{TAG}-{digest[:32]}.{EXTENSIONS.get(picture.get('mediaType', ''), 'png')}"
 
 
 def _no_place(field: str, places: set[str]) -> InvalidRequest:

@@ -29,6 +29,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, Found, StillRunning
+from vidrelay.core.media import ANY_SIZE
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, Request, Task
 from vidrelay.providers.dashscope import words
@@ -79,6 +80,7 @@ class DashScopeAdapter(JsonAdapter):
             hosts=words.HOSTS,
             prompts=frozenset({"input.prompt", "input.negative_prompt"}),
             pictures=PictureRule(max_edge=2000, max_bytes=10 * 1024 * 1024),
+            media=ANY_SIZE,
             copies=timedelta(hours=47),
             lists=True,
             can_check=True,

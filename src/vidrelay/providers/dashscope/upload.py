@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vidrelay.core.messages import Form, FormFile
+from vidrelay.providers.pictures import filename_of
 from vidrelay.providers.replies import text_of
 
 
@@ -29,7 +30,7 @@ def placed(policy: Mapping[str, Any], picture: Mapping[str, str]) -> Place | Non
     if not host or not folder:
         return None
     kind = picture.get("mediaType", "image/png")
-    name = f"{picture['$asset'].rpartition(':')[2][:40]}.{kind.rpartition('/')[2]}"
+    name = filename_of(picture, stem=picture["$asset"].rpartition(":")[2][:40])
     fields = {
         "OSSAccessKeyId": text_of(policy, "oss_access_key_id"),
         "Signature": text_of(policy, "signature"),

@@ -24,6 +24,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import CancelTooLate, StillRunning
+from vidrelay.core.media import ANY_SIZE
 from vidrelay.core.messages import API_REPLY_BYTES, LIST_REPLY_BYTES, HttpRequest, Json
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.fal import listed, reading, words
@@ -67,6 +68,7 @@ class FalAdapter(JsonAdapter):
             longest_run=timedelta(hours=1),
             hosts=words.HOSTS,
             irrelevant=frozenset({WEBHOOK, HEADERS}),
+            media=ANY_SIZE,
             copies=timedelta(seconds=KEPT_SECONDS) - timedelta(hours=1),
             follows=True,
             can_check=True,

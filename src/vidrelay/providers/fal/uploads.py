@@ -1,5 +1,5 @@
 """
-How a picture gets to fal's media host, as its SDK does it.
+How a picture, film or sound gets to fal's media host, as its SDK does it.
 """
 
 import json
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from vidrelay.core.adapter import Copied, Refused, Trouble, UploadOutcome
 from vidrelay.core.messages import Blob, HttpReply, HttpRequest
 from vidrelay.providers.fal import words
+from vidrelay.providers.pictures import filename_of
 from vidrelay.providers.replies import read_object, text_of
 from vidrelay.providers.verdicts import of_upload
 
@@ -26,17 +27,16 @@ def upload_of(picture: Mapping[str, str], reply: HttpReply, host: str) -> HttpRe
     token, kind = text_of(data, "token") or "", text_of(data, "token_type") or ""
     if not (_TOKEN.fullmatch(token) and _TOKEN.fullmatch(kind)):
         return None
-    media_type = picture.get("mediaType", "image/png")
     return HttpRequest(
         method="POST",
         url=f"{host}/files/upload",
         headers={
             "Accept": "application/json",
             "Authorization": f"{kind} {token}",
-            "X-Fal-File-Name": f"picture.{media_type.rpartition('/')[2]}",
+            "X-Fal-File-Name": filename_of(picture),
             "X-Fal-Object-Lifecycle-Preference": json.dumps({"expiration_duration_seconds": KEPT_SECONDS}),
         },
-        body=Blob(asset=picture["$asset"], media_type=media_type),
+        body=Blob(asset=picture["$asset"], media_type=picture.get("mediaType", "image/png")),
     )
 
 

@@ -20,6 +20,7 @@ from vidrelay.core.adapter import (
     Trouble,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
+from vidrelay.core.media import FILM, SOUND
 from vidrelay.core.messages import API_REPLY_BYTES, CLIP_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
@@ -43,6 +44,7 @@ class GoogleAdapter(JsonAdapter):
             irrelevant=frozenset({"webhookConfig", "webhook_config", "labels"}),
             prompts=frozenset({"instances.prompt", "parameters.negativePrompt", "input.content.text"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
+            media={FILM: words.PICTURE_BYTES, SOUND: words.PICTURE_BYTES},
             can_check=True,
         )
 

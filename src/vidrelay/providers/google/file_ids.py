@@ -18,6 +18,11 @@ _UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0
 _OURS = re.compile(r"([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})(?:x([0-9]{1,3}))?")
 """A task's id as a file id, which the SDKs read as small letters and digits alone; a second clip has its number."""
 _OUTPUT = re.compile(r".*/files/([A-Za-z0-9_-]+):download(?:\?.*)?")
+_MEDIA = {
+    "bytesBase64Encoded": {"bytesBase64Encoded", "mimeType"},
+    "encodedVideo": {"encodedVideo", "encoding"},
+}
+_INPUTS = ("image", "video", "audio")
 
 
 def address_of(view: View, index: int) -> str:
@@ -41,7 +46,7 @@ def task_of(file_id: str) -> tuple[str, int]:
 
 def as_google_knows_it(body: dict[str, Any]) -> Generator[Any, Any, dict[str, Any]]:
     """
-    The body with each picture in it as one, and what it names of the relay's under Google's own name.
+    The body with each picture, film and sound in it as one, and what it names of the relay's under Google's own name.
     """
     known: dict[str, str] = {}
     if "previous_interaction_id" in body:
@@ -77,8 +82,8 @@ def _read(value: Any, known: Mapping[str, str]) -> Any:
         return [_read(one, known) for one in value]
     if not isinstance(value, Mapping):
         return value
-    picture = value.get("bytesBase64Encoded") if set(value) <= {"bytesBase64Encoded", "mimeType"} else None
-    if value.get("type") == "image" and set(value) <= {"type", "data", "mime_type"}:
+    picture = next((value.get(name) for name, names in _MEDIA.items() if name in value and set(value) <= names), None)
+    if value.get("type") in _INPUTS and set(value) <= {"type", "data", "mime_type"}:
         picture = value.get("data")
     if isinstance(picture, str) and picture:
         return Inlined(text=picture)

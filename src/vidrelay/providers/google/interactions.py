@@ -75,9 +75,9 @@ def refuse_unheard(body: Mapping[str, Any]) -> None:
 
 def written(content: Mapping[str, Any]) -> dict[str, Any]:
     """
-    A picture as an input holds it.
+    A picture, film or sound as an input holds it.
     """
-    return {"type": "image", "data": bare(content), "mime_type": content["mediaType"]}
+    return {"type": content["mediaType"].partition("/")[0], "data": bare(content), "mime_type": content["mediaType"]}
 
 
 def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vidrelay.core.adapter import PollOutcome, Prepared, Trouble
 from vidrelay.core.lifecycle import StillRunning
+from vidrelay.core.media import FILM
 from vidrelay.core.task import Asset, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
@@ -82,8 +83,10 @@ def as_sent(body: Mapping[str, Any]) -> Prepared:
 
 def written(picture: Mapping[str, str]) -> dict[str, Any]:
     """
-    A picture as an instance holds it.
+    A picture or a film as an instance holds it.
     """
+    if picture["mediaType"].startswith(f"{FILM}/"):
+        return {"encodedVideo": bare(picture), "encoding": picture["mediaType"]}
     return {"bytesBase64Encoded": bare(picture), "mimeType": picture["mediaType"]}
 
 

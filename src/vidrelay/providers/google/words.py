@@ -32,7 +32,7 @@ VEO = "veo-3.1-generate-preview"
 OMNI = "gemini-omni"
 """So begin the models of interactions."""
 PICTURE_BYTES = 14 * 1024 * 1024
-"""A picture may be 20 MB in the body, and base64 makes four bytes of three."""
+"""A picture, film or sound may be 20 MB in the body, and base64 makes four bytes of three."""
 
 STATES = StatusWords(
     "google",

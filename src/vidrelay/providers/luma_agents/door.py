@@ -49,6 +49,7 @@ _STATES = {
     Phase.CANCELLED: "failed",
     Phase.EXPIRED: "failed",
 }
+_FAMILIES = ("image/", "video/", "audio/")
 _FILE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"([a-z_]+)(?::|$)", re.ASCII)
 _CODES = {"moderated": "content_moderated", "rejected": "invalid_request"}
@@ -142,11 +143,11 @@ def make(_dialect: str | None) -> LumaAgentsDoor:
 
 def _with_media(value: Any) -> Generator[Wish, Any, Any]:
     """
-    The value with each of its media as the adapter has it: a picture's bytes and an uploaded file as a picture, an
-    earlier generation by Luma's own id of it, everything else as it is.
+    The value with each of its media as the adapter has it: the bytes of a picture, film or sound and an uploaded file
+    as one, an earlier generation by Luma's own id of it, everything else as it is.
     """
     if isinstance(value, Mapping):
-        if set(value) == {"data", "media_type"} and str(value["media_type"]).startswith("image/"):
+        if set(value) == {"data", "media_type"} and str(value["media_type"]).startswith(_FAMILIES):
             return Inlined(text=value["data"]) if isinstance(value["data"], str) else value
         if isinstance(value.get("file_id"), str) and _FILE_ID.fullmatch(value["file_id"]):
             return (yield from _uploaded(value))
@@ -164,7 +165,7 @@ def _with_media(value: Any) -> Generator[Wish, Any, Any]:
 
 def _uploaded(media: Mapping[str, Any]) -> Generator[Wish, Any, Any]:
     """
-    The picture that was uploaded here under that id; a file of another id is at Luma.
+    The file that was uploaded here under that id; a file of another id is at Luma.
     """
     kept = Kept(asset=media["file_id"])
     try:

@@ -39,8 +39,9 @@ _STATUS = {
     Phase.CANCELLED: "cancelled",
     Phase.EXPIRED: "expired",
 }
+_MEDIA = ("image_url", "video_url", "audio_url")
 _OURS = re.compile(r"mm_file://(sha256:[0-9a-f]{64})")
-"""A picture that was uploaded here; any other `mm_file://` is one of MiniMax's own and goes there as it is."""
+"""A file that was uploaded here; any other `mm_file://` is one of MiniMax's own and goes there as it is."""
 
 
 class V2Door:
@@ -59,7 +60,7 @@ class V2Door:
 
     def create(self, call: DoorCall) -> Answering:
         """
-        Pictures are data URIs, addresses, or what was uploaded before.
+        Pictures, films and sounds are data URIs, addresses, or what was uploaded before.
         """
         body, force = create_in(call)
         prompt = content.text_in(body) or ""
@@ -110,12 +111,12 @@ class V2Door:
 
     def upload(self, call: DoorCall) -> Answering:
         """
-        A picture for a clip, as a form.
+        A picture, film or sound for a clip, as a form.
         """
         form = form_in(call)
         purpose = dict(form.fields).get("purpose")
         if not form.files or purpose != PURPOSE:
-            raise InvalidRequest(f"vidrelay takes a form with one picture and the purpose {PURPOSE} here.")
+            raise InvalidRequest(f"vidrelay takes a form with one file and the purpose {PURPOSE} here.")
         asset = yield from keep(form.files[0])
         file = {
             "file_id": asset.id,
@@ -140,10 +141,13 @@ def _error(problem: Problem) -> JsonReply:
 
 def _item(item: Any) -> Any:
     item = with_pictures(item)
-    picture = item.get("image_url") if isinstance(item, Mapping) else None
-    url = picture.get("url") if isinstance(picture, Mapping) else None
-    found = _OURS.fullmatch(url) if isinstance(url, str) else None
-    return {**item, "image_url": {**picture, "url": Kept(asset=found[1])}} if found and picture is not None else item
+    for name in _MEDIA if isinstance(item, Mapping) else ():
+        media = item.get(name)
+        url = media.get("url") if isinstance(media, Mapping) else None
+        found = _OURS.fullmatch(url) if isinstance(url, str) else None
+        if found and media is not None:
+            item = {**item, name: {**media, "url": Kept(asset=found[1])}}
+    return item
 
 
 def _there(task_id: str) -> Granting:

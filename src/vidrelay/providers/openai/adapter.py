@@ -31,6 +31,7 @@ from vidrelay.core.adapter import (
 from vidrelay.core.errors import ConfigError
 from vidrelay.core.hosts import is_loopback_host
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Found, Ready, StillRunning
+from vidrelay.core.media import ANY_SIZE
 from vidrelay.core.messages import LIST_REPLY_BYTES, HttpReply
 from vidrelay.core.task import Asset, CancelOutcome, JsonObject, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -84,6 +85,7 @@ class OpenAiAdapter(JsonAdapter):
             hosts=_hosts(self.base),
             irrelevant=words.IRRELEVANT,
             pictures=PictureRule(),
+            media=ANY_SIZE,
             # A gateway that nobody has named may have no list, and a list that fails costs a call before each poll.
             lists=self._dialect is not Dialect.AUTO,
         )

@@ -22,11 +22,11 @@ from vidrelay.providers.openai.words import (
     URL_FIELDS,
     Dialect,
 )
+from vidrelay.providers.pictures import filename_of, form_file
 from vidrelay.providers.sizes import pixel_size
 from vidrelay.providers.spelling import in_form, spelled
 from vidrelay.providers.uniform import at_most, one_of
 
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _ROLES = {None, "reference", "first_frame"}
 _MAX_PROMPT = 32_000
 
@@ -107,11 +107,12 @@ def _is_form(parameters: JsonObject, dialect: Dialect) -> bool:
 
 
 def _files(parameters: JsonObject) -> tuple[FormFile, ...]:
-    one, several = parameters.get(REFERENCE), parameters.get(REFERENCES)
-    if _is_picture(one):
-        return (_file(REFERENCE, one, 1),)
+    several = parameters.get(REFERENCES)
     pictures = [one for one in several if _is_picture(one)] if isinstance(several, list | tuple) else []
-    return tuple(_file(REFERENCES, picture, number) for number, picture in enumerate(pictures, start=1))
+    return (
+        *(_file(name, one, 1) for name, one in parameters.items() if _is_picture(one)),
+        *(_file(REFERENCES, picture, number) for number, picture in enumerate(pictures, start=1)),
+    )
 
 
 def _is_picture(value: Any) -> TypeGuard[Mapping[str, str]]:
@@ -119,9 +120,7 @@ def _is_picture(value: Any) -> TypeGuard[Mapping[str, str]]:
 
 
 def _file(name: str, picture: Mapping[str, str], number: int) -> FormFile:
-    media_type = picture.get("mediaType", "image/png")
-    filename = f"reference-{number}.{_SUFFIXES.get(media_type, 'bin')}"
-    return FormFile(name=name, asset=picture["$asset"], filename=filename, media_type=media_type)
+    return form_file(picture, name=name, filename=filename_of(picture, stem=f"reference-{number}"))
 
 
 def _size(request: Request, dialect: Dialect, width: int, height: int) -> str:

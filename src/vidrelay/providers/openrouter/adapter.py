@@ -18,6 +18,7 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Accepted, Ready, StillRunning
+from vidrelay.core.media import ANY_SIZE
 from vidrelay.core.task import Asset, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openrouter import words
@@ -41,6 +42,7 @@ class OpenRouterAdapter(JsonAdapter):
             hosts=words.HOSTS,
             irrelevant=frozenset({"callback_url", "session_id", "user", "trace"}),
             pictures=PictureRule(),
+            media=ANY_SIZE,
             can_check=True,
             tells_quota=True,
         )

@@ -24,6 +24,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import Accepted, Answered, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
+from vidrelay.core.media import ANY_SIZE
 from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -66,6 +67,7 @@ class ReplicateAdapter(JsonAdapter):
             hosts=words.HOSTS,
             irrelevant=frozenset({"webhook", "webhook_events_filter", "stream"}),
             prompts=frozenset({"input.prompt", "input.negative_prompt"}),
+            media=ANY_SIZE,
             copies=timedelta(hours=1),
             lists=True,
             can_check=True,

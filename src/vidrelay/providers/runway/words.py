@@ -25,6 +25,8 @@ HOSTS = ("api.dev.runwayml.com", "*.cloudfront.net")
 VERSION = {"X-Runway-Version": "2024-11-06"}
 PICTURE_BYTES = 3_700_000
 """A data URI may have 5 MB, and base64 makes four bytes of three."""
+MEDIA_BYTES = 11_900_000
+"""Of a film or a sound it may have 16 MB."""
 MAX_ADDRESS = 2048
 
 STATES = StatusWords(

@@ -7,9 +7,8 @@ import io
 import pytest
 
 from vidrelay.core.errors import BadMedia
-from vidrelay.transport.media import examine, sniff
-
-from .samples import MP4, PNG, WEBM, box, riff
+from vidrelay.core.media import examine, sniff
+from vidrelay.testing.samples import MP4, PNG, WEBM, box, riff
 
 
 def look(content: bytes, *, length_told: bool = False) -> str:

@@ -2,15 +2,24 @@
 What kind of file came, told from its content alone, and whether it is all there.
 """
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from vidrelay.core.errors import BadMedia
+from vidrelay.core.errors import BadMedia, InvalidRequest, TooLarge
 
 HEAD_BYTES = 512
 TAIL_BYTES = 64 * 1024
+MAX_BOXES = 100_000
+"""A movie of more is none: each is looked at, and a file may be made of nothing but empty ones."""
+
+FILM, SOUND = "video", "audio"
+PICTURES = frozenset({"image/png", "image/jpeg", "image/webp"})
+"""The kinds that are taken in as a picture."""
+
+MAX_BYTES = 64 * 1024 * 1024
+ANY_SIZE: Mapping[str, int] = {FILM: MAX_BYTES, SOUND: MAX_BYTES}
+"""What is taken of both for a provider that tells no limit: as much as a door takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +31,13 @@ class Media:
     extension: str
     media_type: str
 
+    @property
+    def family(self) -> str:
+        """
+        `FILM`, `SOUND`, or what else its media type begins with.
+        """
+        return self.media_type.partition("/")[0]
+
 
 _MP4 = Media(extension="mp4", media_type="video/mp4")
 _MOV = Media(extension="mov", media_type="video/quicktime")
@@ -31,6 +47,9 @@ _HEIC = Media(extension="heic", media_type="image/heic")
 _WEBM = Media(extension="webm", media_type="video/webm")
 _MKV = Media(extension="mkv", media_type="video/x-matroska")
 _PNG = Media(extension="png", media_type="image/png")
+
+_MP3 = Media(extension="mp3", media_type="audio/mpeg")
+_AAC = Media(extension="aac", media_type="audio/aac")
 
 _BRANDS = {b"qt  ": _MOV, b"M4A ": _M4A, b"avif": _AVIF, b"avis": _AVIF, b"heic": _HEIC, b"heix": _HEIC, b"mif1": _HEIC}
 _OLD_MOVIE_BOXES = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
@@ -46,11 +65,17 @@ _STARTS = (
     (b"GIF89a", Media(extension="gif", media_type="image/gif")),
     (b"OggS", Media(extension="ogg", media_type="audio/ogg")),
     (b"fLaC", Media(extension="flac", media_type="audio/flac")),
-    (b"ID3", Media(extension="mp3", media_type="audio/mpeg")),
-    (b"\xff\xfb", Media(extension="mp3", media_type="audio/mpeg")),
-    (b"\xff\xf3", Media(extension="mp3", media_type="audio/mpeg")),
+    (b"ID3", _MP3),
+    (b"\xff\xfb", _MP3),
+    (b"\xff\xf3", _MP3),
+    (b"\xff\xf1", _AAC),
     (b"glTF", Media(extension="glb", media_type="model/gltf-binary")),
 )
+EXTENSIONS = {
+    media.media_type: media.extension
+    for media in (*_BRANDS.values(), *_RIFFS.values(), *(media for _, media in _STARTS), _MP4, _WEBM, _MKV, _AAC)
+}
+"""The extension of each kind, by its media type."""
 _EBML = b"\x1a\x45\xdf\xa3"
 _SEGMENT = b"\x18\x53\x80\x67"
 
@@ -111,13 +136,38 @@ def examine(file: BinaryIO, size_bytes: int, *, length_told: bool) -> Media:
     return media
 
 
+def check_taken(media_type: str, size_bytes: int, limits: Mapping[str, int], *, who: str) -> None:
+    """
+    Refuse a film or a sound that a provider does not take as bytes, or not so many of them.
+
+    Args:
+        media_type: What it is by its content.
+        size_bytes: How long it is, or is at least.
+        limits: The most bytes by `FILM` and `SOUND`; what is not in it is not taken.
+        who: The provider's name.
+
+    Raises:
+        InvalidRequest: It is not taken.
+        TooLarge: It has too many bytes.
+    """
+    family = media_type.partition("/")[0]
+    name = "film" if family == FILM else "sound"
+    most = limits.get(family)
+    if most is None:
+        told = f"{who} takes no {name} as bytes, and this is one ({media_type}): give its https address."
+        raise InvalidRequest(told)
+    if size_bytes > most:
+        raise TooLarge(f"A {name} for {who} may have at most {most} bytes; give the https address of a longer one.")
+
+
 def _movie_is_whole(file: BinaryIO, size_bytes: int, *, length_told: bool) -> bool:
     """
     Walk the top-level boxes (ISO 14496-12): each must end within the file, and index and content must be among them.
     """
     seen: set[bytes] = set()
-    position = 0
+    position = boxes = 0
     while position + 8 <= size_bytes:
+        boxes += 1
         file.seek(position)
         header = file.read(16)
         length, kind = int.from_bytes(header[:4]), header[4:8]
@@ -129,7 +179,7 @@ def _movie_is_whole(file: BinaryIO, size_bytes: int, *, length_told: bool) -> bo
                 seen.add(kind)
             position = size_bytes
             break
-        if length < 8 or position + length > size_bytes:
+        if length < 8 or position + length > size_bytes or boxes > MAX_BOXES:
             return False
         seen.add(kind)
         position += length
@@ -143,7 +193,7 @@ def _riff_is_whole(file: BinaryIO, size_bytes: int) -> bool:
 
 
 def _png_is_whole(file: BinaryIO, size_bytes: int) -> bool:
-    file.seek(max(0, size_bytes - TAIL_BYTES), os.SEEK_SET)
+    file.seek(max(0, size_bytes - TAIL_BYTES))
     return b"IEND\xaeB`\x82" in file.read(TAIL_BYTES)
 
 
