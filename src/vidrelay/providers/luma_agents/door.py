@@ -49,7 +49,7 @@ _STATES = {
     Phase.CANCELLED: "failed",
     Phase.EXPIRED: "failed",
 }
-_FAMILIES = ("image/", "video/", "audio/")
+_FAMILIES = ("image/", "video/")
 _FILE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"([a-z_]+)(?::|$)", re.ASCII)
 _CODES = {"moderated": "content_moderated", "rejected": "invalid_request"}
@@ -143,8 +143,8 @@ def make(_dialect: str | None) -> LumaAgentsDoor:
 
 def _with_media(value: Any) -> Generator[Wish, Any, Any]:
     """
-    The value with each of its media as the adapter has it: the bytes of a picture, film or sound and an uploaded file
-    as one, an earlier generation by Luma's own id of it, everything else as it is.
+    The value with each of its media as the adapter has it: the bytes of a picture or a film and an uploaded file as
+    one, an earlier generation by Luma's own id of it, everything else as it is.
     """
     if isinstance(value, Mapping):
         if set(value) == {"data", "media_type"} and str(value["media_type"]).startswith(_FAMILIES):
