@@ -2,7 +2,10 @@
 The official `replicate` SDK through a relay's door: SDK, relay and pretend provider.
 """
 
+from pathlib import Path
 from typing import Any
+
+from vidrelay.testing.samples import film, sound
 
 DOOR = {"provider": "replicate", "dialect": "replicate", "run_seconds": 0.2}
 
@@ -36,3 +39,19 @@ async def test_the_sdk_makes_runs_uploads_lists_and_cancels(run_door: Any) -> No
     assert len(ran.tasks) == len(ran.jobs) == 11
     assert sum(job.pictures for job in ran.jobs) == 1
     assert {task["state"] for task in ran.tasks} == {"done", "failed", "cancelled"}
+
+
+async def test_a_film_and_a_sound_go_along_uploaded_or_in_line(run_door: Any, tmp_path: Path) -> None:
+    """They are one task whichever way they came, and each is uploaded to the provider once."""
+    for name, content in (("a.mp4", film()), ("a.wav", sound(10.0))):
+        (tmp_path / name).write_bytes(content)
+    paths = [str(tmp_path / name) for name in ("a.mp4", "a.wav")]
+    ran = await run_door("replicate_film", *paths, **DOOR, environ={"REPLICATE_POLL_INTERVAL": "0.05"})
+    assert ran.printed == {
+        "status": "succeeded",
+        "same": True,
+        "shown": [True, True],
+        "file": ["video/mp4", True],
+    }
+    assert len(ran.tasks) == len(ran.jobs) == 1
+    assert ran.jobs[0].pictures == 2
