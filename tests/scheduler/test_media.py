@@ -12,7 +12,7 @@ from vidrelay.core.adapter import Prepared, asset_parameter
 from vidrelay.core.errors import InvalidRequest, TooLarge
 from vidrelay.core.ports import How
 from vidrelay.core.task import Asset, Reference, Request, State
-from vidrelay.testing.toy import ToyAdapter
+from vidrelay.testing.toy.adapter import ToyAdapter
 
 FILM = Asset(id="sha256:1", pixels="sha256:1", width=1, height=1, size_bytes=99, media_type="video/mp4")
 OTHER = replace(FILM, id="sha256:2", pixels="sha256:2")

@@ -1,5 +1,5 @@
 """
-What the scheduler needs of the disk, as protocols: results are port Files', reference images and doors' media port Assets'.
+What the scheduler needs of the disk, as protocols: results are port Files', reference images and other media Assets'.
 
 A port says what the scheduler needs, not what a disk can do; `ports.py` has those toward the database and time.
 """
