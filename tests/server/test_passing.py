@@ -16,6 +16,7 @@ from vidrelay.core.messages import HttpRequest
 from vidrelay.core.plan import AccountPlan
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openai.door import make
+from vidrelay.providers.openrouter.door import make as make_openrouter
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.face import DoorWay
 from vidrelay.scheduler.passing import pass_on
@@ -73,7 +74,11 @@ class PassingRelay(FakeRelay):
             name="main", provider="openai", adapter=adapter, transport=self.provider, downloader=None, door=make(None)
         )
         self.account = Account(plan)
-        self.ways = {"openai": DoorWay(account="main", door=make(None), pass_through=True)}
+        self.ways = {
+            "openai": DoorWay(account="main", door=make(None), pass_through=True),
+            "openrouter": DoorWay(account="main", door=make_openrouter(None), pass_through=True),
+            "shut": DoorWay(account="main", door=make_openrouter(None)),
+        }
 
     def pass_on(self, name: str, **call):
         """As the relay does."""
@@ -149,6 +154,44 @@ async def test_a_create_that_the_door_answers_goes_not_past_it(
     assert not heard
     assert (await ask(door, "POST", "/openai/v1/images", json={"prompt": "a boat"})).status_code == 200
     assert len(heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", "/openrouter/api/v1/videos/models"),
+        ("HEAD", "/openrouter/api/v1/videos/models"),
+        ("POST", "/openai/v1/videos/edits"),
+        ("POST", "/openai/v1/videos/characters"),
+    ],
+)
+async def test_what_only_looks_like_a_path_of_a_task_is_passed_on(
+    door: Served, heard: list[HttpRequest], method: str, target: str
+) -> None:
+    """
+    A fixed path of the provider's where the door has tasks by their ids, or has them by another method.
+    """
+    assert (await ask(door, method, target)).status_code == 200
+    assert [request.url.rpartition("/videos/")[2] for request in heard] == [target.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_a_create_by_another_method_is_not_passed_on(door: Served, heard: list[HttpRequest], method: str) -> None:
+    """
+    Should the provider take it for one, it would be paid for.
+    """
+    assert (await ask(door, method, "/openai/v1/videos", json={"prompt": "a boat"})).status_code == 422
+    assert not heard
+
+
+async def test_what_only_looks_like_a_path_of_a_task_is_none(door: Served, heard: list[HttpRequest]) -> None:
+    """
+    Where nothing is passed on, it is told as any path that is not answered; an unknown task is told as one.
+    """
+    told = [await ask(door, "GET", f"/shut/api/v1/videos/{name}") for name in ("models", "t1")]
+    assert [answer.status_code for answer in told] == [404, 404]
+    assert [answer.json()["error"]["metadata"]["code"] for answer in told] == ["not_found", "unknown_task"]
+    assert not heard
 
 
 @pytest.mark.parametrize("path", ["/v1/..;/admin", "/v1/..%3b/admin", "/v1/%252e%252e/x", "/v1/a%252fb"])

@@ -78,7 +78,7 @@ async def pass_on(
         return account.held(creates=False, monotonic=clock.monotonic()) <= 0
 
     request = account.plan.adapter.pass_on(method, path, query, headers, body)
-    if method not in _LOOKS and (own := _own_path(account, request.url)) is not None:
+    if method not in _LOOKS and (own := _own_path(account, method, request.url)) is not None:
         raise InvalidRequest(f"The provider may take this for {own}, which is never passed on: ask for that path.")
     async with account.plan.transport.send(replace(request, may_go=may_go), timeout=CREATE_SECONDS) as reply:
         yield _Told(reply, _secrets(request.headers))
@@ -92,7 +92,7 @@ def _secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(secret for secret in given if len(secret) >= LEAST_SECRET_CHARACTERS)
 
 
-def _own_path(account: Account, url: str) -> str | None:
+def _own_path(account: Account, method: str, url: str) -> str | None:
     """
     The path of the door's own call that the provider may read in that address, though it is spelt in another way or
     lacks what the base address begins with: passed on, it would be paid for outside of the tasks.
@@ -100,7 +100,8 @@ def _own_path(account: Account, url: str) -> str | None:
     door, adapter = account.plan.door, account.plan.adapter
     asked = _EXTRA.sub("", unquote(urlsplit(url).path))
     for route in () if door is None else door.routes:
-        if route.method in _LOOKS:
+        # What only deletes is not paid for, and may have the form of another call's path: `/videos/{id}`, `/videos/edits`.
+        if route.method in _LOOKS or (route.method == "DELETE" and method != "DELETE"):
             continue
         # The base address names the version where the door takes any.
         for path in {route.path, route.path.removeprefix("/{version}")}:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from starlette.routing import compile_path
 
 from vidrelay.core.door import DoorRoute
+from vidrelay.core.elsewhere import elsewhere
 from vidrelay.scheduler.face import DoorWay
 from vidrelay.server.errors import Refusal
 
@@ -34,7 +35,8 @@ class RoutedDoor:
 
     def find(self, method: str, path: str) -> tuple[DoorRoute | Refusal, dict[str, str]]:
         """
-        The route that answers, and what stands in its path; or why there is none.
+        The route that answers, and what stands in its path; or why there is none. Where calls are passed on, a method
+        that the door does not answer at a path of its own is one of them.
         """
         there = False
         for one in self.routes:
@@ -42,10 +44,13 @@ class RoutedDoor:
             if found is None:
                 continue
             if one.route.method == method or (one.route.method == "GET" and method == "HEAD"):
+                if one.route.handler is elsewhere:
+                    there = False
+                    break
                 params = found.groupdict()
                 return one.route, {name: unquote(params[name]) for name in params} if "%" in path else params
             there = True
-        if there:
+        if there and not self.way.pass_through:
             return Refusal("method_not_allowed", f"This path does not take {method[:20]}."), {}
         return Refusal("not_found", "vidrelay answers nothing at this path of the provider's."), {}
 

@@ -5,6 +5,7 @@ OpenRouter's videos as its SDK knows them (fills port Door): `/api/v1/videos`.
 from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, JsonReply, Phase, View
+from vidrelay.core.elsewhere import elsewhere
 from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import create_in, look, submit, text_in, theirs, with_pictures
 from vidrelay.providers.openrouter.parameters import as_sent
@@ -30,6 +31,8 @@ class OpenRouterDoor:
     def __init__(self) -> None:
         self.routes = (
             DoorRoute(method="POST", path=ROOT, handler=self.create),
+            # What the models can do, not a job of that name.
+            DoorRoute(method="GET", path=f"{ROOT}/models", handler=elsewhere),
             DoorRoute(method="GET", path=f"{ROOT}/{{id}}", handler=self.retrieve),
             DoorRoute(method="GET", path=f"{ROOT}/{{id}}/content", handler=self.content),
         )
