@@ -1,7 +1,8 @@
 """
-Runs the relay in this process, for `vidrelay serve`.
+Runs the relay, or the pretend provider, in this process: for `vidrelay serve` and `vidrelay simulate`.
 """
 
+import gc
 import os
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ def run_relay(where: Where, flags: ServeFlags) -> Exit:
             replace=flags.replace,
             idle_exit=_idle_seconds(flags.idle_exit),
         )
-        serve(wish, ready=lambda url: out(f"listening on {url}"))
+        serve(wish, ready=_listens)
     except ConfigError:
         raise
     except (VidrelayError, OSError) as error:
@@ -65,6 +66,27 @@ def _idle_seconds(text: str | None) -> float | None:
     if seconds < 1:
         raise ConfigError("--idle-exit must be at least 1s.")
     return seconds
+
+
+def run_simulator(arguments: list[str]) -> Exit:
+    """
+    Run the pretend provider until it is interrupted; it reads its arguments itself.
+
+    Raises:
+        ConfigError: Its port is taken.
+        SystemExit: An argument is wrong, or help was asked for.
+    """
+    from vidrelay.simulator.options import parse
+    from vidrelay.simulator.server import run
+
+    run(parse(arguments), lambda port: _listens(f"http://127.0.0.1:{port}"))
+    return Exit.DONE
+
+
+def _listens(url: str) -> None:
+    # Off while everything was loaded (`main`); from here on there is garbage to find.
+    gc.enable()
+    out(f"listening on {url}")
 
 
 def plain_serve(arguments: list[str]) -> ServeFlags | None:

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vidrelay.cli.running import ServeFlags, run_relay
-from vidrelay.cli.terminal import out
+from vidrelay.cli.running import ServeFlags, run_relay, run_simulator
 
 
 def serve(
@@ -31,7 +30,4 @@ def simulate(context: typer.Context) -> None:
     """
     Run a pretend provider: gates, queues, limits and faults, for trying and testing. See `vidrelay simulate --help`.
     """
-    from vidrelay.simulator.options import parse
-    from vidrelay.simulator.server import run
-
-    run(parse(context.args), lambda port: out(f"listening on http://127.0.0.1:{port}"))
+    raise typer.Exit(run_simulator(context.args))

@@ -13,7 +13,6 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from vidrelay.core.errors import InvalidRequest
-from vidrelay.core.fingerprint import normalise_prompt
 from vidrelay.core.hosts import web_address_fault
 from vidrelay.core.task import (
     Asset,
@@ -344,9 +343,16 @@ def _string(value: object, field: str, *, least: int, most: int) -> str:
 def _prompt(value: object, field: str) -> str:
     text = _string(value, field, least=1, most=MAX_PROMPT_CHARACTERS)
     # A letter or digit is never dropped, and nearly every prompt begins with one; only the others are gone through.
-    if not any(map(str.isalnum, text)) and not normalise_prompt(text):
+    if not any(map(str.isalnum, text)) and not _seen(text):
         raise InvalidRequest(f"{field} is blank: it holds nothing that can be seen", field=field)
     return text
+
+
+def _seen(text: str) -> str:
+    # Its tables take a while, and a client that reads answers has no use for them.
+    from vidrelay.core.fingerprint import normalise_prompt  # noqa: PLC0415
+
+    return normalise_prompt(text)
 
 
 def _text(value: object, field: str) -> str:

@@ -68,11 +68,11 @@ class _Server(uvicorn.Server):
                 signal.signal(one, handler)
 
 
-def application(engine: Engine, speaks: type[Words] | None = None) -> Starlette:
+def application(engine: Engine, words: Words) -> Starlette:
     """
-    The pretend provider as an ASGI application; it `speaks` the words of its dialect, unless others are given.
+    The pretend provider as an ASGI application that speaks those words.
     """
-    exchange = Exchange(engine=engine, words=words_of(engine, speaks), clips=Clips(seed=engine.options.seed))
+    exchange = Exchange(engine=engine, words=words, clips=Clips(seed=engine.options.seed))
 
     async def ledger(_request: Request) -> Response:
         engine.now()
@@ -130,10 +130,12 @@ def listen(port: int) -> socket.socket:
 
 
 def _server(engine: Engine, *, ready: Callable[[], None], signals: bool, speaks: type[Words] | None = None) -> _Server:
+    words = words_of(engine, speaks)
     config = uvicorn.Config(
-        application(engine, speaks),
+        application(engine, words),
         http=_Protocol,
-        ws="wsproto",
+        # What speaks on one is slow to load.
+        ws="wsproto" if words.WEBSOCKETS else "none",
         lifespan="off",
         log_level="critical",
         access_log=False,

@@ -54,6 +54,7 @@ class ComfyUiWords(Words):
     uploads: list[str] = field(default_factory=list)
     DEFAULTS = MappingProxyType({"workers": 1})
     ID_AT = ("prompt_id",)
+    WEBSOCKETS = True
 
     def route(self, asked: Asked) -> Route | None:
         """

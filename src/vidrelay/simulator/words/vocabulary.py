@@ -111,7 +111,8 @@ class Words:
     One provider's paths, fields and errors; what most have in common stands here.
 
     `DEFAULTS` are the provider's own limits as options (`window=5`); `STATUS_AT` and `ID_AT` say where in a reply the
-    status word and the job's id stand; `SCHEME` is the word before the key in `Authorization`.
+    status word and the job's id stand; `SCHEME` is the word before the key in `Authorization`; `WEBSOCKETS` says that
+    some of it is told on one.
     """
 
     engine: Engine
@@ -119,6 +120,7 @@ class Words:
     STATUS_AT: ClassVar[tuple[str, ...]] = ("status",)
     ID_AT: ClassVar[tuple[str, ...]] = ("id",)
     SCHEME: ClassVar[str] = "Bearer"
+    WEBSOCKETS: ClassVar[bool] = False
 
     def route(self, asked: Asked) -> Route | None:
         """
