@@ -136,7 +136,7 @@ def test_a_relay_asks_once_which_packages_are_installed(tmp_path: Path) -> None:
 
 def test_a_relay_looks_for_no_garbage_before_it_listens_and_does_then(tmp_path: Path) -> None:
     """
-    What is loaded is none, and what the calls leave behind is some. The interpreter itself and what it needs to come here look some times.
+    What is loaded is none, and what the calls leave behind is some. The interpreter's own start looks a few times too.
     """
     started = served(tmp_path, "")
     assert (started.looked < 60, started.heedful) == (True, True)
