@@ -242,9 +242,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def bury(self, process: Process) -> None:
         """
         Keep the tasks of an ended process for ever: Python would run what they have left to do when it frees them.
+        asyncio forgets them, for the end of every other loop looks through all that it knows.
         """
         for task in process.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+            asyncio._unregister_task(task)
         _GRAVEYARD.append(process.tasks)
 
     def _note(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
