@@ -75,7 +75,7 @@ def test_nothing_of_a_killed_process_runs_any_more(loop):
 
 
 def test_what_is_buried_is_no_burden_to_other_loops(loop):
-    """asyncio looks through every task that it knows of whenever a loop ends: 56,000 of ours made each later test slow."""
+    """asyncio looks through every task that it knows when a loop ends: 56,000 of ours made each later test slow."""
     process = Process("one")
     task = loop.start(process, asyncio.sleep(1))
     loop.run()
