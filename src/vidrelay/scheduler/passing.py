@@ -100,7 +100,7 @@ def _own_path(account: Account, method: str, url: str) -> str | None:
     door, adapter = account.plan.door, account.plan.adapter
     asked = _EXTRA.sub("", unquote(urlsplit(url).path))
     for route in () if door is None else door.routes:
-        # What only deletes is not paid for, and may have the form of another call's path: `/videos/{id}`, `/videos/edits`.
+        # What only deletes is not paid for, and may have the form of another path: `/videos/{id}`, `/videos/edits`.
         if route.method in _LOOKS or (route.method == "DELETE" and method != "DELETE"):
             continue
         # The base address names the version where the door takes any.

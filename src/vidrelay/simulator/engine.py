@@ -174,7 +174,12 @@ class Engine:
     ) -> Job:
         """
         Make a job and put it in line. `shape` makes its id of 64 hex digits, where the provider's look as no other's.
+
+        Raises:
+            TypeError: A field is no text.
         """
+        if not all(isinstance(value, str) for value in fields_.values()):
+            raise TypeError("a job's fields must be texts")
         now = self.now()
         self._made += 1
         prompt = fields_.get("prompt", "")

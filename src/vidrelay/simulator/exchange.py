@@ -146,11 +146,24 @@ class Exchange:
             host=request.headers.get("host", ""),
             open=route.open,
         )
-        answer = self.words.file(call) if route.what == "file" else self.words.answer(call)
+        answer = self.words.file(call) if route.what == "file" else self._answer(call)
         self._note(answer, place, seen)
         if fault is None:
             return await self._told(answer, place, request)
         return await self._spoiled(fault, answer, place, request)
+
+    def _answer(self, call: Call) -> Answer:
+        """
+        What the words say. They read a create as it should be, and stumble over a value of another type before a job is
+        made: such a body is refused as any that is not valid.
+        """
+        made = len(self.engine.jobs)
+        try:
+            return self.words.answer(call)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            if call.place is not Place.CREATE or len(self.engine.jobs) > made:
+                raise
+            return self.words.refuse(Why.INVALID, "A value is not of the type that it must be.")
 
     async def _told(self, answer: Answer, place: Place, request: HTTPConnection, fault: Fault | None = None) -> Wire:
         """

@@ -125,7 +125,7 @@ class DashScopeWords(Words):
         if stored and call.headers.get("x-dashscope-ossresourceresolve") != "enable":
             return self.refuse("InvalidParameter.DataInspection", "an oss:// address is not resolved unless asked for")
         asked = body.get("parameters") or {}
-        fields = {"prompt": told.get("prompt") or "", "model": model, "seconds": str(asked.get("duration", 5))}
+        fields = {"prompt": told.get("prompt") or "", "model": model, "seconds": str(float(asked.get("duration", 5)))}
         job = self.engine.create(call.key, fields, pictures=len(urls), data=body, shape=uuid)
         return Answer(data={"request_id": "r-1", "output": {"task_id": job.id, "task_status": "PENDING"}}, job=job)
 

@@ -204,9 +204,10 @@ class MiniMaxV2Words(Words):
         kinds = {role.partition("_")[0] == "reference" for role in roles}
         if not body.get("model") or len(texts) != 1 or not texts[0] or len(kinds) > 1 or len(roles) > 12:
             return self.refuse(Why.INVALID, "one text, and frames or references, are needed")
-        if not roles and body.get("ratio", "adaptive") == "adaptive":
+        ratio = body.get("ratio", "adaptive")
+        if not isinstance(ratio, str) or (not roles and ratio == "adaptive"):
             return self.refuse(Why.INVALID, "a clip of text alone needs a ratio")
-        fields = {"prompt": texts[0], "model": body["model"], "seconds": str(body.get("duration", 5))}
+        fields = {"prompt": texts[0], "model": body["model"], "seconds": str(float(body.get("duration", 5)))}
         job = self.engine.create(
             call.key, fields, pictures=len(roles), data=body, shape=lambda drawn: f"t-{drawn[:20]}"
         )

@@ -80,7 +80,7 @@ class XaiWords(Words):
         given = [one for one in images if one]
         if not str(body.get("model", "")).startswith("grok-imagine-video") or not body.get("prompt"):
             return self.refuse(Why.INVALID, "model or prompt is not as it must be")
-        if not 1 <= duration <= 15 or body.get("aspect_ratio", "16:9") not in _RATIOS:
+        if type(duration) is not int or not 1 <= duration <= 15 or body.get("aspect_ratio", "16:9") not in _RATIOS:
             return self.refuse(Why.INVALID, "duration or aspect_ratio is not as it must be")
         if body["model"] == "grok-imagine-video" and body.get("resolution") == "1080p":
             return self.refuse(Why.INVALID, "1080p needs grok-imagine-video-1.5")
