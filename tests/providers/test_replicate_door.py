@@ -54,6 +54,11 @@ class TestReplicateDoor(DoorContract):
                 picture="first_frame",
             ),
             Create(
+                path=BY_VERSION,
+                body={"version": f"acme/clips:{VERSION}", "input": {"prompt": "a boat"}},
+                same=Request(prompt="a boat", model_version=f"acme/clips:{VERSION}"),
+            ),
+            Create(
                 path="/v1/deployments/acme/clips/predictions",
                 body={"input": {"prompt": "a boat", "image": UPLOAD}},
                 same=Request(prompt="a boat", model_version="deployments/acme/clips"),

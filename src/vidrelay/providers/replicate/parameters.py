@@ -55,10 +55,13 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
 
 def as_sent(parameters: JsonObject) -> Prepared:
     """
-    What is in Replicate's words already.
+    What is in Replicate's words already. A version that is named with its model is the same as by its id alone.
     """
     inputs, deployment = parameters.get("input"), parameters.get("deployment")
     model = parameters.get("model") or parameters.get("version")
+    named = _NAME.fullmatch(str(parameters.get("version")))
+    if named is not None and named[3] and not named[1]:
+        parameters = {**parameters, "version": named[3]}
     return Prepared(
         model=f"deployments/{deployment}" if deployment else model,
         parameters=parameters,
