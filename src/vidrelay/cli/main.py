@@ -54,7 +54,8 @@ def main() -> int:
     Run a command; returns the exit status.
     """
     first, rest = hoisted(sys.argv[1:])
-    # What is loaded stays. Looking through it for garbage, a hundred times, takes a tenth of the start.
+    # What is loaded stays; looking through it for garbage, a hundred times, takes a tenth of the start. Turned on again
+    # where the work begins: when the relay listens, when a command has its client.
     gc.disable()
     try:
         whole = len(first) % 2 == 0
@@ -66,9 +67,7 @@ def main() -> int:
             return run_relay(_where(dict(zip(first[::2], first[1::2], strict=True))), flags)
         from vidrelay.cli.commands import build
 
-        command = build(rest[0] if rest else None)
-        gc.enable()
-        command(args=[*first, *rest], prog_name="vidrelay")
+        build(rest[0] if rest else None)(args=[*first, *rest], prog_name="vidrelay")
     except (VidrelayError, OSError) as error:
         return _told(error)
     except BaseExceptionGroup as group:

@@ -5,6 +5,7 @@ Text that came from somewhere else (prompts, providers' errors) is shown with co
 as markup.
 """
 
+import gc
 import json
 import sys
 import unicodedata
@@ -56,6 +57,8 @@ class Where:
         """
         from vidrelay.client.calls import open_client
 
+        # Off until all was loaded (`main`).
+        gc.enable()
         return open_client(self.state_dir, config=self.config, app=app)
 
 
