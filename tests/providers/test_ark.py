@@ -66,7 +66,7 @@ class TestArk(AdapterContract):
                 (
                     *("MissingParameter", "MissingParameter.model", "InvalidParameter", "InvalidParameter.duration"),
                     *("InvalidEndpoint.ClosedEndpoint", "ModelNotOpen", "InvalidEndpointOrModel.NotFound"),
-                    "InvalidEndpointOrModel.ModelIDAccessDisabled",
+                    *("InvalidEndpointOrModel.ModelIDAccessDisabled", "AccessDenied", "OperationDenied.ServiceNotOpen"),
                 ),
                 Meaning.REJECTED,
             ),
@@ -79,8 +79,10 @@ class TestArk(AdapterContract):
                 ),
                 Meaning.MODERATED,
             ),
-            **dict.fromkeys(("AuthenticationError", "AccessDenied"), Meaning.AUTH),
-            **dict.fromkeys(("AccountOverdueError", "SetLimitExceeded"), Meaning.BALANCE),
+            "AuthenticationError": Meaning.AUTH,
+            **dict.fromkeys(
+                ("AccountOverdueError", "OperationDenied.ServiceOverdue", "SetLimitExceeded"), Meaning.BALANCE
+            ),
             **dict.fromkeys(
                 (
                     *("RateLimitExceeded.EndpointRPMExceeded", "RateLimitExceeded.EndpointTPMExceeded"),
@@ -451,3 +453,11 @@ def test_a_failure_is_told_with_its_code() -> None:
     outcome = converse(it.adapter.poll(task), reply(failed))[1]
     assert isinstance(outcome, Failed)
     assert (outcome.problem.code, outcome.problem.detail) == ("moderated", "OutputVideoSensitiveContentDetected: no")
+
+
+def test_what_is_denied_holds_up_nothing_else() -> None:
+    """A poll that is denied is asked again, and the account does not rest: other jobs' clips would be lost meanwhile."""
+    it = TestArk.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id=ID)
+    denied = {"error": {"code": "AccessDenied", "message": "no access to the requested resource", "type": "Forbidden"}}
+    assert isinstance(converse(it.adapter.poll(task), reply(denied, status=403))[1], Trouble)

@@ -80,9 +80,12 @@ CODES: Codes = {
         ),
         Meaning.REJECTED,
     ),
-    **dict.fromkeys(("AuthenticationError", "AccessDenied"), Meaning.AUTH),
+    "AuthenticationError": Meaning.AUTH,
+    # Of one model, endpoint or kind of call, which the account may not use: the key is good for all the others, and for
+    # the jobs that are under way, whose clips are kept for a day alone.
+    **dict.fromkeys(("AccessDenied*", "OperationDenied*"), Meaning.REJECTED),
     # SetLimitExceeded comes with 429, and yet no waiting helps: a person has set that cap.
-    **dict.fromkeys(("AccountOverdueError", "SetLimitExceeded"), Meaning.BALANCE),
+    **dict.fromkeys(("AccountOverdueError", "OperationDenied.ServiceOverdue", "SetLimitExceeded"), Meaning.BALANCE),
     **dict.fromkeys(
         (
             *("RateLimitExceeded*", "ModelAccountRpmRateLimitExceeded", "ModelAccountTpmRateLimitExceeded"),

@@ -31,7 +31,7 @@ _REFUSALS = {
 }
 _STATUSES = {
     **{code: status for status, code in _REFUSALS.values()},
-    "AccessDenied": 403,
+    **dict.fromkeys(("AccessDenied", "OperationDenied.ServiceNotOpen", "OperationDenied.ServiceOverdue"), 403),
     **dict.fromkeys(
         (
             *("ModelNotOpen", "InvalidEndpointOrModel.NotFound"),
