@@ -311,10 +311,31 @@ def test_a_clip_inside_the_answer_is_taken_from_there():
     assert it.adapter.download(task, away).unwrap is None
 
 
-async def test_a_clip_that_comes_inside_a_later_answer_is_whole():
+def test_a_clip_inside_an_operation_is_taken_from_there():
+    """Veo's answers name an address, but their type knows the clip itself too."""
+    it = TestVeo.sheet.rehearse()
+    samples = ["a remark", {"video": {"uri": "https://storage.googleapis.com/b/o.mp4", "encodedVideo": "no"}}]
+    samples += [{"video": {"encodedVideo": "AAEC", "encoding": "video/mp4"}}, {"video": {}}]
+    name = "models/veo-3.1-generate-preview/operations/abc"
+    told = {"name": name, "done": True, "response": {"generateVideoResponse": {"generatedSamples": samples}}}
+    task = replace(it.task(**VEO), remote_id=name)
+    requests, ready = converse(it.adapter.poll(task), reply(told))
+    assert requests[0].max_reply_bytes == CLIP_REPLY_BYTES
+    assert isinstance(ready, Ready)
+    away, inside = ready.outputs
+    assert (away.url, away.inside) == ("https://storage.googleapis.com/b/o.mp4", None)
+    request = it.adapter.download(task, inside)
+    assert request.url.endswith(f"/v1beta/{name}")
+    assert request.headers["x-goog-api-key"]
+    assert request.unwrap is not None
+    assert request.unwrap(reply(told).body) == b"\x00\x01\x02"
+
+
+@pytest.mark.parametrize(("sheet", "fields"), [(TestOmni.sheet, OMNI), (TestVeo.sheet, VEO)])
+async def test_a_clip_that_comes_inside_a_later_answer_is_whole(sheet, fields):
     """The pretend provider sends it so, although its address was asked for."""
-    it = TestOmni.sheet.rehearse()
-    task = await it.submitted(it.task(**OMNI))
+    it = sheet.rehearse()
+    task = await it.submitted(it.task(**fields))
     await it.clock.advance(60)
     it.arm("poll-inline:2")
     ready = await it.poll(task)

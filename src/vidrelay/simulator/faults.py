@@ -51,7 +51,7 @@ AFTER = {
     "bad-id": "the reply's id is no id",
     "same-id": "the reply's id is the first job's",
     "word": "the reply's status is this word",
-    "inline": "a finished job's clip stands in the reply itself, whatever was asked for (google's interactions)",
+    "inline": "a finished job's clip stands in the reply itself, whatever was asked for (google's)",
 }
 """Effects on the answer, after it was done."""
 

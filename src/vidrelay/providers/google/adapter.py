@@ -21,7 +21,7 @@ from vidrelay.core.adapter import (
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
 from vidrelay.core.media import FILM, SOUND
-from vidrelay.core.messages import API_REPLY_BYTES, CLIP_REPLY_BYTES
+from vidrelay.core.messages import CLIP_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -99,14 +99,14 @@ class GoogleAdapter(JsonAdapter):
 
     def poll(self, task: Task) -> Conversation[PollOutcome]:
         """
-        One GET. An interaction may hold a whole clip, so its answer may be long.
+        One GET. It may hold a whole clip, so its answer may be long.
         """
         remote_id = self.usable(task.remote_id)
         if remote_id is None:
             return NOT_OURS
         is_veo = _is_veo(remote_id)
         path = f"/{remote_id}" if is_veo else f"/interactions/{remote_id}"
-        reply = yield self.get(path, max_reply_bytes=API_REPLY_BYTES if is_veo else CLIP_REPLY_BYTES)
+        reply = yield self.get(path, max_reply_bytes=CLIP_REPLY_BYTES)
         data = answered(reply)
         if data is None:
             return of_poll(words.error(reply, key=self.key))

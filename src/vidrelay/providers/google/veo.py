@@ -6,21 +6,23 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vidrelay.core.adapter import PollOutcome, Prepared, Trouble
-from vidrelay.core.lifecycle import StillRunning
+from vidrelay.core.adapter import PollOutcome, Prepared
+from vidrelay.core.lifecycle import Ready, StillRunning
 from vidrelay.core.media import FILM
-from vidrelay.core.task import Asset, Request
+from vidrelay.core.task import Asset, RemoteFile, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
-from vidrelay.providers.replies import number_of, object_of, reason, rows_of, text_of, told
+from vidrelay.providers.replies import number_of, object_of, reason, text_of, told
 from vidrelay.providers.uniform import length, one_of, only, with_extra
-from vidrelay.providers.verdicts import Meaning, failed, ready
+from vidrelay.providers.verdicts import NO_FILE, Meaning, failed
 
 ID = re.compile(r"models/[A-Za-z0-9._-]{1,100}/operations/[A-Za-z0-9._-]{1,200}")
 SECONDS = (4, 6, 8)
 RATIOS = ("16:9", "9:16")
 RESOLUTIONS = ("720p", "1080p", "4k")
 MAX_REFERENCES = 16
+SAMPLES = "/response/generateVideoResponse/generatedSamples"
+"""Where an operation holds its clips."""
 KNOWN = ("veo-3.1-", "veo-3.0-", "veo-2.0-")
 """So begin the models that these are told of."""
 
@@ -101,10 +103,26 @@ def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:
         code, message = words.code_of(error), text_of(error, "message") or ""
         return failed(words.meaning_of_failure(code, message), reason(code, message, secret=secret))
     response = object_of(object_of(data, "response"), "generateVideoResponse")
-    samples = rows_of(response, "generatedSamples") or []
-    outcome = ready(*(text_of(object_of(sample, "video"), "uri") for sample in samples))
+    outputs = _files(response.get("generatedSamples"))
+    if outputs:
+        return Ready(outputs=outputs)
     reasons = response.get("raiMediaFilteredReasons")
-    if isinstance(outcome, Trouble) and (reasons or response.get("raiMediaFilteredCount")):
+    if reasons or response.get("raiMediaFilteredCount"):
         why = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
         return failed(Meaning.MODERATED, told(why or "Google kept the clip back", secret=secret))
-    return outcome
+    return NO_FILE
+
+
+def _files(samples: Any) -> tuple[RemoteFile, ...]:
+    """
+    The address of each clip, or its place inside the answer, where the SDK's types know it as well.
+    """
+    found: list[RemoteFile] = []
+    for number, sample in enumerate(samples if isinstance(samples, list) else ()):
+        video = object_of(sample, "video") if isinstance(sample, Mapping) else {}
+        uri = text_of(video, "uri")
+        if uri:
+            found.append(RemoteFile(url=uri))
+        elif text_of(video, "encodedVideo"):
+            found.append(RemoteFile(url="", inside=f"{SAMPLES}/{number}/video/encodedVideo"))
+    return tuple(found)

@@ -147,9 +147,11 @@ class GoogleWords(Words):
 
     def inline(self, answer: Answer) -> Answer:
         """
-        An interaction that is done, with its clip in it.
+        What is done, with its clip in it.
         """
         job = answer.job
+        if job is not None and job.state is JobState.DONE and isinstance(answer.data, dict) and "name" in answer.data:
+            return Answer(data=_operation(job, inline=True), job=job, clip=job)
         shows = job is not None and isinstance(answer.data, dict) and "steps" in answer.data
         return self._interaction(job, inline=True) if job is not None and shows else answer
 
@@ -236,7 +238,7 @@ def _contents(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for step in given for one in (step["content"] if step.get("type") == "user_input" else [step])]
 
 
-def _operation(job: Job) -> dict[str, Any]:
+def _operation(job: Job, *, inline: bool = False) -> dict[str, Any]:
     told: dict[str, Any] = {"name": job.id, "metadata": {"@type": "type.googleapis.com/x"}}
     if job.unended:
         return told
@@ -246,7 +248,9 @@ def _operation(job: Job) -> dict[str, Any]:
         return {**told, "done": True, "error": error}
     made: dict[str, Any] = {"raiMediaFilteredCount": 1, "raiMediaFilteredReasons": [_REASON]}
     if job.state is JobState.DONE:
-        made = {"generatedSamples": [{"video": {"uri": f"{_FILES}{_file_id(job)}:download?alt=media"}}]}
+        address = {"uri": f"{_FILES}{_file_id(job)}:download?alt=media"}
+        shown = {"encodedVideo": CLIP, "encoding": "video/mp4"} if inline else address
+        made = {"generatedSamples": [{"video": shown}]}
     return {**told, "done": True, "response": {"@type": "type.googleapis.com/x", "generateVideoResponse": made}}
 
 
