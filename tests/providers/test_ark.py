@@ -456,7 +456,7 @@ def test_a_failure_is_told_with_its_code() -> None:
 
 
 def test_what_is_denied_holds_up_nothing_else() -> None:
-    """A poll that is denied is asked again, and the account does not rest: other jobs' clips would be lost meanwhile."""
+    """A poll that is denied is asked again, and the account does not rest: other clips would be lost meanwhile."""
     it = TestArk.sheet.rehearse()
     task = replace(it.task(**FIELDS), remote_id=ID)
     denied = {"error": {"code": "AccessDenied", "message": "no access to the requested resource", "type": "Forbidden"}}
