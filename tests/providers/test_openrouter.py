@@ -108,6 +108,17 @@ def test_the_key_goes_with_openrouters_own_addresses_alone(told, outputs):
     assert "Authorization" not in adapter.download(task, away).headers
 
 
+@pytest.mark.parametrize("signed", [["https://s.example/1"], ["https://s.example/1", "https://s.example/2"], [], None])
+def test_signed_addresses_stand_in_for_openrouters_own(signed):
+    """They are tried where its own give no clip; of another number than the clips they belong to nobody knows which."""
+    it = TestOpenRouter.sheet.rehearse()
+    task = replace(it.task(**FIELDS), remote_id=ID)
+    told = {"id": ID, "status": "completed", "unsigned_urls": [f"{URL}/content?index={n}" for n in (0, 1)]}
+    ready = converse(it.adapter.poll(task), reply({**told, "urls": signed}))[1]
+    assert [one.otherwise for one in ready.outputs] == (signed if signed and len(signed) == 2 else [None, None])
+    assert all(one.needs_key for one in ready.outputs)
+
+
 def test_an_error_in_an_answer_of_200_is_one():
     """Its own code decides, and not the status."""
     it = TestOpenRouter.sheet.rehearse()

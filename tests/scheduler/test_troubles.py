@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from vidrelay.core.lifecycle import Ready
 from vidrelay.core.task import Request, State
 from vidrelay.testing.toy.adapter import ToyAdapter
 from vidrelay.testing.toy.provider import ToyProvider
@@ -87,6 +88,47 @@ async def test_a_file_that_shows_late_is_not_lost(bench):
         bench.provider.dead_addresses.clear()
         await bench.until(task.id, State.DONE)
     assert len(bench.provider.creates) == 1
+
+
+class TwoPlaces(ToyAdapter):
+    """
+    A provider that names a second address of each file.
+    """
+
+    def poll(self, task):
+        """As the toy's."""
+        seen = yield from super().poll(task)
+        if isinstance(seen, Ready):
+            return replace(seen, outputs=tuple(replace(one, otherwise=f"{one.url}/copy") for one in seen.outputs))
+        return seen
+
+
+@pytest.mark.parametrize("fault", ["dead", 502])
+async def test_a_file_is_fetched_from_its_other_address(bench, fault):
+    """At once, where the first is dead or its server fails; no fresh address is asked for."""
+    bench.adapter = TwoPlaces()
+    if fault == "dead":
+        bench.provider.dead_addresses.add("/files/job-1/1")
+    else:
+        bench.provider.arm("download", fault)
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.DONE)
+    fetched = [path for _, _, path in bench.provider.calls if path.startswith("/files/")]
+    assert fetched == ["/files/job-1/1", "/files/job-1/1/copy"]
+
+
+async def test_a_file_that_neither_address_gives_is_lost_as_any(bench):
+    """After as many fresh addresses, and it is told what both answered."""
+    bench.adapter = TwoPlaces()
+    for number in range(20):
+        bench.provider.dead_addresses |= {f"/files/job-1/{number}", f"/files/job-1/{number}/copy"}
+    async with bench.running():
+        task = await bench.submit()
+        failed = await bench.until(task.id, State.FAILED)
+    assert failed.error.code == "result_lost"
+    assert "Its other address does not give it either" in failed.error.detail
+    assert len([path for _, _, path in bench.provider.calls if path.endswith("/copy")]) == 4
 
 
 async def test_a_remote_id_that_is_another_tasks_leaves_the_second_uncertain(bench):

@@ -91,7 +91,9 @@ async def test_moved_task_is_kept_whole(store):
     """
     times = RemoteTimes(created_at=START - MINUTE, started_at=START, completed_at=START + MINUTE, execute_seconds=3.25)
     outputs = (RemoteFile(url="https://a.test/1"), RemoteFile(url="https://a.test/2", needs_key=True))
-    outputs += (RemoteFile(url="https://a.test/3", needs_key=True, inside="/steps/0/data"),)
+    outputs += (
+        RemoteFile(url="https://a.test/3", needs_key=True, inside="/steps/0/data", otherwise="https://b.test/"),
+    )
     task = await bring(store, make_task(), State.RUNNING)
     task = await save(store, task, CancelRequested())
     task = await save(store, task, StillRunning(remote_state=RemoteState.WORKING, times=times), at=START + MINUTE)

@@ -155,11 +155,13 @@ class RemoteFile:
     """
     A result where the provider keeps it. `needs_key`: the address wants the account's credentials. `inside`: the
     address answers JSON, in which the file stands as base64 at that place (a JSON pointer); None where it is the file.
+    `otherwise`: where the same file lies too, for when this address does not give it; it wants no key.
     """
 
     url: str
     needs_key: bool = False
     inside: str | None = None
+    otherwise: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

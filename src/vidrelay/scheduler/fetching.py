@@ -7,7 +7,7 @@ import logging
 from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
 from vidrelay.core.lifecycle import Deferred, Saved, Vanished
-from vidrelay.core.task import FileRef, Problem, Task
+from vidrelay.core.task import FileRef, Problem, RemoteFile, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.tools import FULL_DISK_SECONDS, Delay, Tools
 from vidrelay.scheduler.track import Track
@@ -77,9 +77,30 @@ class Fetcher:
         files = []
         for index, output in enumerate(task.outputs):
             name = ResultName(fingerprint=task.fingerprint, task_id=task.id, index=index)
-            request = account.plan.adapter.download(task, output)
-            files.append(await account.plan.downloader.fetch(request, name))
+            files.append(await self._fetch_one(task, output, account, name))
         return tuple(files)
+
+    async def _fetch_one(self, task: Task, output: RemoteFile, account: Account, name: ResultName) -> FileRef:
+        """
+        Fetch from the file's other address, where it has one, what the first does not give; should that fail as well,
+        the first one's error counts.
+        """
+        adapter, downloader = account.plan.adapter, account.plan.downloader
+        try:
+            return await downloader.fetch(adapter.download(task, output), name)
+        except (BadMedia, OutboundRefused):
+            raise
+        except TransportError as first:
+            if output.otherwise is None:
+                raise
+            try:
+                return await downloader.fetch(adapter.download(task, RemoteFile(url=output.otherwise)), name)
+            except TransportError as second:
+                logger.info("download.otherwise task=%s why=%s", task.id, second.message)
+                if isinstance(first, DeadAddress):
+                    told = f"{first.message} Its other address does not give it either: {second.message}"
+                    raise DeadAddress(told, maybe_sent=True) from second
+                raise first from second
 
     async def _renew(self, task: Task, track: Track, detail: str) -> Delay:
         """

@@ -136,7 +136,8 @@ class OpenRouterAdapter(JsonAdapter):
 
     def _outputs(self, data: dict[str, Any], remote_id: str) -> tuple[RemoteFile, ...]:
         """
-        OpenRouter's own addresses, which want the key; the signed ones of its store only where it names no others.
+        OpenRouter's own addresses, which want the key; the signed ones of its store only where it names no others, or
+        where they stand for the same files and its own do not give them.
         """
         own, signed = texts_of(data, "unsigned_urls"), texts_of(data, "urls")
         if not own and signed:
@@ -145,7 +146,10 @@ class OpenRouterAdapter(JsonAdapter):
         addresses = [_absolute(url, self.base) for url in own] or [f"{content}0"]
         # The key goes to no other host, so what stands there is asked for here.
         kept = [url if url.startswith(self.base + "/") else f"{content}{n}" for n, url in enumerate(addresses)]
-        return tuple(RemoteFile(url=url, needs_key=True) for url in kept)
+        others = signed if len(signed) == len(kept) else [None] * len(kept)
+        return tuple(
+            RemoteFile(url=url, needs_key=True, otherwise=other) for url, other in zip(kept, others, strict=True)
+        )
 
 
 def make(settings: AdapterSettings) -> OpenRouterAdapter:
