@@ -67,6 +67,7 @@ def blocking() -> dict[str, Any]:
         videos.get_generation(job_id="gen-vid-1-unknown")
     except errors.NotFoundResponseError as error:
         seen["unknown"] = error.data.error.code
+    seen["models"] = [model.id for model in videos.list_videos_models().data]
     try:
         openrouter.OpenRouter(api_key="bad", server_url=BASE).video_generation.generate(model=MODEL, prompt="a")
     except errors.OpenRouterError as error:

@@ -126,5 +126,22 @@ class OpenRouterWords(Words):
 _ACCOUNT: dict[str, Any] = {
     "/key": {"label": "sk-or-v1-abc...123", "limit": 20.0, "limit_remaining": 12.5, "usage": 7.5},
     "/credits": {"total_credits": 100.0, "total_usage": 7.5},
-    "/videos/models": [{"id": "google/veo-3.1", "name": "Veo 3.1"}],
+    "/videos/models": [
+        {
+            "id": "google/veo-3.1",
+            "canonical_slug": "google/veo-3.1",
+            "name": "Veo 3.1",
+            "created": 1_790_000_000,
+            "supported_durations": [4, 6, 8],
+            "supported_aspect_ratios": ["16:9", "9:16"],
+            "supported_resolutions": ["720p", "1080p"],
+            "supported_sizes": ["1280x720"],
+            "supported_frame_images": ["first_frame", "last_frame"],
+            "generate_audio": True,
+            "seed": True,
+            "allowed_passthrough_parameters": [],
+            "creativity": None,
+            "upscale_factor": None,
+        }
+    ],
 }
