@@ -14,6 +14,7 @@ from loopback import TOKEN, Served, serving
 
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.plan import AccountPlan
+from vidrelay.providers.fal.door import make as make_fal
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openai.door import make
 from vidrelay.providers.openrouter.door import make as make_openrouter
@@ -78,6 +79,7 @@ class PassingRelay(FakeRelay):
             "openai": DoorWay(account="main", door=make(None), pass_through=True),
             "openrouter": DoorWay(account="main", door=make_openrouter(None), pass_through=True),
             "shut": DoorWay(account="main", door=make_openrouter(None)),
+            "fal": DoorWay(account="main", door=make_fal(None)),
         }
 
     def pass_on(self, name: str, **call):
@@ -192,6 +194,15 @@ async def test_what_only_looks_like_a_path_of_a_task_is_none(door: Served, heard
     assert [answer.status_code for answer in told] == [404, 404]
     assert [answer.json()["error"]["metadata"]["code"] for answer in told] == ["not_found", "unknown_task"]
     assert not heard
+
+
+@pytest.mark.parametrize("path", ["/storage/upload/initiate", "/files/upload/multipart"])
+async def test_an_upload_that_is_not_answered_makes_no_task(door: Served, path: str) -> None:
+    """
+    fal's door takes nearly any path for a model's.
+    """
+    answer = await ask(door, "POST", f"/fal{path}", json={"file_name": "a.png", "content_type": "image/png"})
+    assert (answer.status_code, answer.json()["error_type"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/v1/..;/admin", "/v1/..%3b/admin", "/v1/%252e%252e/x", "/v1/a%252fb"])

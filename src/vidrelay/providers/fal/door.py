@@ -8,6 +8,7 @@ host ends in `/run`.
 from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorReply, DoorRoute, JsonReply, Phase, View
+from vidrelay.core.elsewhere import elsewhere
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, FileRef, Problem
 from vidrelay.providers.doorway import (
@@ -49,6 +50,9 @@ class FalDoor:
             DoorRoute(method="PUT", path=f"{one}/cancel", handler=self.cancel),
             DoorRoute(method="POST", path="/storage/auth/token", handler=self.token),
             DoorRoute(method="POST", path="/files/upload", handler=self.upload),
+            # fal's other uploads, which are no apps of these names.
+            DoorRoute(method="POST", path="/storage/{rest:path}", handler=elsewhere),
+            DoorRoute(method="POST", path="/files/{rest:path}", handler=elsewhere),
             DoorRoute(method="POST", path="/run/{endpoint:path}", handler=self.run),
             DoorRoute(method="POST", path="/{endpoint:path}", handler=self.submit),
         )
