@@ -67,6 +67,24 @@ async def test_a_result_that_never_becomes_a_file_says_what_was_paid(bench):
     assert len(addresses) > 3
 
 
+@pytest.mark.parametrize("fault", [503, "html"])
+async def test_a_task_tells_why_its_result_is_not_here_yet(bench, fault):
+    """What keeps it away and when it is asked for again; whoever watches is told once, not at each try."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.faults["download"] = Endless(fault)
+        await bench.until(task.id, State.DOWNLOADING)
+        with bench.relay.watch() as heard:
+            await bench.clock.advance(60)
+            told = bench.relay.standing(await bench.relay.get(task.id)).waiting_for
+            asked_again = told.until > bench.clock.now()
+            del bench.provider.faults["download"]
+            await bench.until(task.id, State.DONE, within=90)
+    assert (told.reason, asked_again) == ("network", True)
+    assert told.detail
+    assert heard.qsize() < 6
+
+
 async def test_a_dead_addresss_renewals_are_spaced(bench):
     """Between the askings for a fresh address there is a second at least, and there are three at the most."""
     bench.provider.dead_addresses.update(f"/files/job-1/{number}" for number in range(20))

@@ -157,11 +157,11 @@ class Life:
 
     def until_told(self, task_id: str) -> dict[str, Any]:
         """
-        The task once it tells of trouble, whatever its state.
+        The task once it tells of trouble, whatever its state: an error, or what it waits for.
         """
         for _ in range(600):
             task = self.http.get(f"/task/{task_id}").json()
-            if task["error"] is not None:
+            if task["error"] is not None or "waitingFor" in task:
                 return task
             time.sleep(0.1)
         raise AssertionError(f"{task_id} is {task['state']} and tells of no trouble")

@@ -184,7 +184,7 @@ def test_every_way_that_sdks_send_a_key_is_let_in(life: Life, trust: ssl.SSLCont
         assert ask(life, trust, X_Local_Token="", Authorization=given)[0] == 200
 
 
-@pytest.mark.parametrize(("token", "status"), [(True, b"404"), (False, b"403")])
+@pytest.mark.parametrize(("token", "status"), [(True, b"405"), (False, b"403")])
 def test_a_websocket_is_judged_there_like_a_call(life: Life, trust: ssl.SSLContext, token: bool, status: bytes) -> None:
     """
     The door that is there has none, and a stranger is not told that.

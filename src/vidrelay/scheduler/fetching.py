@@ -40,9 +40,11 @@ class Fetcher:
         try:
             files = await self._fetch(task, account)
         except DeadAddress as dead:
+            self._tell(task, track, dead.message)
             return await self._renew(task, track, dead.message)
         except BadMedia as bad:
             self._tools.store.count(retries=1)
+            self._tell(task, track, bad.message)
             return await self._bad(task, track, bad.message)
         except OutboundRefused as refused:
             await self._hold(task, refused)
@@ -53,6 +55,7 @@ class Fetcher:
         except TransportError as trouble:
             track.troubles += 1
             self._tools.store.count(retries=1)
+            self._tell(task, track, trouble.message)
             logger.info("download.trouble task=%s why=%s", task.id, trouble.message)
             return max(self._tools.backoff(track.troubles), self._tools.leave_alone(track, trouble.retry_after), 0.5)
         async with self._tools.cache.entering:
@@ -63,6 +66,14 @@ class Fetcher:
             self._tools.history.note(saved)
             await self._tools.cache.trim()
         return None
+
+    def _tell(self, task: Task, track: Track, trouble: str) -> None:
+        """
+        Show what keeps the result away; what is shown already is not announced again.
+        """
+        if track.unfetched != trouble:
+            track.unfetched = trouble
+            self._tools.roster.progress(task)
 
     def _early(self, task: Task, track: Track, account: Account) -> float:
         """

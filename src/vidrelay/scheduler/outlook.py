@@ -63,14 +63,17 @@ class Outlook:
                     waiting_for=blocked,
                 )
             case State.UNCERTAIN:
-                blocked = Blocked(reason=BlockReason.LOOKUP, until=self._next_lookup(track))
+                blocked = Blocked(reason=BlockReason.LOOKUP, until=self._next_due(track))
                 return Standing(blocked=blocked, waiting_for=blocked, candidates=track.candidates)
+            case State.DOWNLOADING if track.unfetched is not None:
+                until = self._next_due(track)
+                return Standing(waiting_for=Blocked(reason=BlockReason.NETWORK, until=until, detail=track.unfetched))
             case _:
                 return Standing()
 
-    def _next_lookup(self, track: Track) -> datetime | None:
+    def _next_due(self, track: Track) -> datetime | None:
         """
-        When a lost create is next looked for; None when only a person can settle it.
+        When the task is next looked at; None when only a person can settle it.
         """
         left = track.due - self._clock.monotonic()
         return None if isinf(left) else self._clock.now() + timedelta(seconds=max(0.0, left))

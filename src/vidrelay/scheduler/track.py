@@ -43,7 +43,8 @@ class Track:
     relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock; `looked`: how long
     after `lost_at` it was last looked for. `unchanged`: seconds without any sign of life, time not watched left out.
     `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a
-    row that did not work; `bad_since`: when the first of those came that gave no whole file. `candidates`: what the
+    row that did not work; `bad_since`: when the first of those came that gave no whole file; `unfetched`: why the
+    result was not to be had when it was last asked for. `candidates`: what the
     last look for a lost create found and could not settle.
     """
 
@@ -77,6 +78,7 @@ class Track:
     bad: int = 0
     bad_since: float = 0.0
     address_dead: bool = False
+    unfetched: str | None = None
     progress: float | None = None
     queue_position: int | None = None
     eta_seconds: float | None = None
