@@ -16,7 +16,7 @@ from vidrelay.core.errors import DiskFull, RelayUnavailable
 from vidrelay.core.task import FileRef
 from vidrelay.files.local import LocalFiles, require_folder
 from vidrelay.testing.records import make_file
-from vidrelay.testing.simulation.disk import longest_file
+from vidrelay.testing.simulation.disk import longest_file, watching
 
 FINGERPRINT = "ab12" * 16
 NAME = ResultName(fingerprint=FINGERPRINT, task_id="tsk_1", index=0)
@@ -295,6 +295,19 @@ async def test_the_sweep_of_a_later_life_keeps_what_the_index_knows(root: Path) 
     await save(earlier, name=ResultName(fingerprint=FINGERPRINT, task_id="tsk_9", index=0))
     assert await LocalFiles(root).sweep(frozenset({kept.path})) == 1
     assert names(root) == {kept.path}
+
+
+async def test_the_sweep_goes_by_names(root: Path) -> None:
+    """
+    What a sweep deletes first is not left to the file system, so that one which fails fails alike everywhere.
+    """
+    (root / FINGERPRINT).mkdir(parents=True)
+    for task_id in ("tsk_2", "tsk_1", "tsk_3"):
+        (root / FINGERPRINT / f"{task_id}-0.mp4").touch()
+    told: list[tuple[str, str]] = []
+    with watching(lambda event, path, _: told.append((event, Path(path).name))):
+        await LocalFiles(root).sweep(frozenset())
+    assert [name for event, name in told if event == "os.remove"] == ["tsk_1-0.mp4", "tsk_2-0.mp4", "tsk_3-0.mp4"]
 
 
 async def test_the_sweep_follows_no_link(files: LocalFiles, root: Path, tmp_path: Path) -> None:

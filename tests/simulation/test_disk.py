@@ -36,6 +36,24 @@ def test_a_torn_commit_takes_nothing_earlier_along(tmp_path, seed):
     assert numbers == list(range(30 + seed))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_is_the_same_whatever_sqlite_draws(tmp_path, seed):
+    """A log begun anew has the next salt, and how many of its bytes that changes is chance of SQLite's own."""
+    assert left_of_a_log(tmp_path / "one", seed, salt=0x1234) == left_of_a_log(tmp_path / "other", seed, salt=0xFFFF)
+
+
+def left_of_a_log(folder, seed, *, salt):
+    folder.mkdir()
+    disk = Disk(folder, random.Random(seed))
+    log = f"{DATABASE}-wal"
+    (disk.state / DATABASE).touch()
+    (disk.state / log).write_bytes(bytes(8) + salt.to_bytes(4) + bytes(12))
+    before = disk.database()
+    (disk.state / log).write_bytes(bytes(8) + (salt + 1).to_bytes(4) + bytes(12))
+    disk.tear(before)
+    return (disk.state / log).stat().st_size
+
+
 def test_a_file_beyond_the_limit_is_cut_short(tmp_path):
     """The operating system itself writes less, then refuses."""
     path = tmp_path / "file"

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
+from vidrelay.clock import SystemClock
 from vidrelay.testing.simulation.__main__ import seed_runs
 from vidrelay.testing.simulation.faults import Dice, Faults
 from vidrelay.testing.simulation.found import FOUND
@@ -50,6 +52,15 @@ def test_the_same_seed_is_the_same_run():
     ]
     assert run_once(run).digest in told[0]
     assert told[0] == told[1]
+
+
+def test_the_same_seed_is_the_same_run_however_slow_the_machine(monkeypatch):
+    """Where no real time passes between two steps, and where years do."""
+    digests = []
+    for year in (1970, 2200):
+        monkeypatch.setattr(SystemClock, "now", lambda _, year=year: datetime(year, 1, 1, tzinfo=UTC))
+        digests.append(run_once(Run(seed=9004, steps=60)).digest)
+    assert digests[0] == digests[1]
 
 
 def test_every_kill_point_is_tried_here_or_with_real_processes():

@@ -420,7 +420,7 @@ def _disk_trouble(exc: OSError) -> DiskFull:
 def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            yield from list(entries)
+            yield from sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return
 

@@ -20,6 +20,9 @@ from typing import Any
 
 DATABASE = "relay.db"
 PAGE = 4096
+WORD = 4
+"""What SQLite's log is made of."""
+
 _EVENTS = frozenset({"open", "os.rename", "os.remove"})
 
 Watch = Callable[[str, str, str], None]
@@ -90,7 +93,8 @@ class Disk:
         return b"".join(pages)
 
     def _cut(self, before: bytes, after: bytes) -> bytes:
-        first = _first_difference(before, after)
+        # A salt is one word, of SQLite's own chance, and with it how many of its bytes the next salt has in common.
+        first = _first_difference(before, after) // WORD * WORD
         cut = self._chance.randint(min(first, len(after)), len(after))
         match self._chance.choice(("cut", "old", "garbage")):
             case "cut":

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -32,6 +33,8 @@ from vidrelay.transport.download import HttpDownloader
 
 DOWNLOADS_AT_ONCE = 2
 BALLAST_BYTES = 8 * 1024
+LONG_BEFORE = datetime(1970, 1, 1, tzinfo=UTC)
+LONG_AFTER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +156,7 @@ class Life:
         self._chance = ground.dice.stream(f"life-{number}")
         self._ids = 0
         self._writing = ground.dice.stream(f"writing-{number}")
+        self._dates = ground.dice.stream(f"dates-{number}")
         ground.loop.work = self._work
         ground.loop.start(self.process, self._live())
 
@@ -194,7 +198,7 @@ class Life:
 
     def _assembled(self, watched: WatchedStore, careful: EmergencyStore) -> Relay:
         ground = self._ground
-        files = cast("Files", WatchedFiles(LocalFiles(ground.disk.state / "cache"), self))
+        files = cast("Files", WatchedFiles(LocalFiles(ground.disk.state / "cache", now=self._file_clock), self))
         slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         return Relay(
             store=careful,
@@ -224,6 +228,13 @@ class Life:
 
     def _has_room(self, _: int) -> bool:
         return not self.faults.hit("disk.no_room")
+
+    def _file_clock(self) -> datetime:
+        """
+        What time it is beside the dates of the files. Those are given by the system, in real time; so whether a file
+        was changed just now is drawn.
+        """
+        return LONG_BEFORE if self._dates.random() < 0.5 else LONG_AFTER
 
     def _new_id(self) -> str:
         self._ids += 1
