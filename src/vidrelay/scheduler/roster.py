@@ -38,8 +38,9 @@ class Roster:
         self._lost: dict[str, Task] = {}
         self._ended: OrderedDict[str, Task] = OrderedDict()
         self._holding: defaultdict[WindowKey, set[str]] = defaultdict(set)
-        self._waiters: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
-        self._listeners: set[asyncio.Queue[Announcement | None]] = set()
+        # Told in the order of their coming, which a set would not keep.
+        self._waiters: defaultdict[str, dict[asyncio.Event, None]] = defaultdict(dict)
+        self._listeners: dict[asyncio.Queue[Announcement | None], None] = {}
 
     def note(self, task: Task) -> None:
         """
@@ -176,11 +177,11 @@ class Roster:
         An event that is set when the task is next committed.
         """
         event = asyncio.Event()
-        self._waiters[task_id].add(event)
+        self._waiters[task_id][event] = None
         try:
             yield event
         finally:
-            self._waiters[task_id].discard(event)
+            self._waiters[task_id].pop(event, None)
             if not self._waiters[task_id]:
                 del self._waiters[task_id]
 
@@ -190,11 +191,11 @@ class Roster:
         A queue of everything that is told from now on; None in it means that the listener fell behind and is cut off.
         """
         queue: asyncio.Queue[Announcement | None] = asyncio.Queue(QUEUE_LENGTH)
-        self._listeners.add(queue)
+        self._listeners[queue] = None
         try:
             yield queue
         finally:
-            self._listeners.discard(queue)
+            self._listeners.pop(queue, None)
 
     def _tell(self, announcement: Announcement) -> None:
         for queue in tuple(self._listeners):
@@ -202,6 +203,6 @@ class Roster:
                 queue.put_nowait(announcement)
                 continue
             # The last place is kept for the word that the stream ends here; the client resumes by its last id.
-            self._listeners.discard(queue)
+            self._listeners.pop(queue, None)
             with suppress(asyncio.QueueFull):
                 queue.put_nowait(None)
