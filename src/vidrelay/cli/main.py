@@ -58,12 +58,13 @@ def main() -> int:
     # where the work begins: when the relay listens, when a command has its client.
     gc.disable()
     try:
-        whole = len(first) % 2 == 0
-        if rest[:1] == ["simulate"] and "--" not in rest and whole:
+        # Else an option lacks its value, as the parser tells.
+        has_values = len(first) % 2 == 0
+        if rest[:1] == ["simulate"] and "--" not in rest and has_values:
             # It reads its arguments itself, and many are started by tests, which wait for each.
             return run_simulator(rest[1:])
         flags = plain_serve(rest)
-        if flags is not None and whole:
+        if flags is not None and has_values:
             return run_relay(_where(dict(zip(first[::2], first[1::2], strict=True))), flags)
         from vidrelay.cli.commands import build
 

@@ -1,7 +1,7 @@
 """
 What the scheduler needs of the disk, as protocols: results are port Files', reference images and other media Assets'.
 
-A port says what the scheduler needs, not what a disk can do; `ports.py` has those toward the database and time.
+A port says what the scheduler needs, not what a disk can do; `ports.py` has those toward the database.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -163,6 +163,9 @@ class Assets(Protocol):
 
     def location(self, asset_id: str) -> Path:
         """
-        Where the picture's bytes are.
+        Where the asset's bytes are, or would be.
+
+        Raises:
+            UnknownAsset: That is no asset's id.
         """
         ...

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from vidrelay.core.adapter import Prepared
+from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import CancelOutcome, JsonObject, Problem, RemoteState, Standing, State, Task
 
 # What comes in -------------------------------------------------------------------------------------------------------
@@ -343,6 +344,18 @@ class DoorRoute:
     method: str
     path: str
     handler: Handler = field(repr=False)
+
+
+def elsewhere(call: DoorCall) -> Answering:
+    """
+    The handler of a path that the door does not answer, though a later route of its fits: as if none did. The server
+    knows it by being this one, and never calls it.
+
+    Raises:
+        UnknownTask: Always.
+    """
+    yield from ()
+    raise UnknownTask(f"There is nothing at {call.path}.")
 
 
 class Door(Protocol):

@@ -13,13 +13,15 @@ TAIL_BYTES = 64 * 1024
 MAX_BOXES = 100_000
 """A movie of more is none: each is looked at, and a file may be made of nothing but empty ones."""
 
-FILM, SOUND = "video", "audio"
+VIDEO, AUDIO = "video", "audio"
+"""The families of media types that a film and a sound have."""
 PICTURES = frozenset({"image/png", "image/jpeg", "image/webp"})
 """The kinds that are taken in as a picture."""
 
 MAX_BYTES = 64 * 1024 * 1024
-ANY_SIZE: Mapping[str, int] = {FILM: MAX_BYTES, SOUND: MAX_BYTES}
-"""What is taken of both for a provider that tells no limit: as much as a door takes."""
+"""The most that a file may have which is sent in."""
+ANY_SIZE: Mapping[str, int] = {VIDEO: MAX_BYTES, AUDIO: MAX_BYTES}
+"""`Traits.media` of a provider that takes both and tells no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,6 @@ class Media:
     extension: str
     media_type: str
 
-    @property
-    def family(self) -> str:
-        """
-        `FILM`, `SOUND`, or what else its media type begins with.
-        """
-        return self.media_type.partition("/")[0]
-
 
 _MP4 = Media(extension="mp4", media_type="video/mp4")
 _MOV = Media(extension="mov", media_type="video/quicktime")
@@ -47,7 +42,6 @@ _HEIC = Media(extension="heic", media_type="image/heic")
 _WEBM = Media(extension="webm", media_type="video/webm")
 _MKV = Media(extension="mkv", media_type="video/x-matroska")
 _PNG = Media(extension="png", media_type="image/png")
-
 _MP3 = Media(extension="mp3", media_type="audio/mpeg")
 _AAC = Media(extension="aac", media_type="audio/aac")
 
@@ -136,6 +130,13 @@ def examine(file: BinaryIO, size_bytes: int, *, length_told: bool) -> Media:
     return media
 
 
+def family_of(media_type: str) -> str:
+    """
+    `VIDEO`, `AUDIO`, or what else the media type begins with.
+    """
+    return media_type.partition("/")[0]
+
+
 def check_taken(media_type: str, size_bytes: int, limits: Mapping[str, int], *, who: str) -> None:
     """
     Refuse a film or a sound that a provider does not take as bytes, or not so many of them.
@@ -143,15 +144,15 @@ def check_taken(media_type: str, size_bytes: int, limits: Mapping[str, int], *, 
     Args:
         media_type: What it is by its content.
         size_bytes: How long it is, or is at least.
-        limits: The most bytes by `FILM` and `SOUND`; what is not in it is not taken.
+        limits: The most bytes by `VIDEO` and `AUDIO`; what is not in it is not taken.
         who: The provider's name.
 
     Raises:
         InvalidRequest: It is not taken.
         TooLarge: It has too many bytes.
     """
-    family = media_type.partition("/")[0]
-    name = "film" if family == FILM else "sound"
+    family = family_of(media_type)
+    name = "film" if family == VIDEO else "sound"
     most = limits.get(family)
     if most is None:
         told = f"{who} takes no {name} as bytes, and this is one ({media_type}): give its https address."

@@ -1,8 +1,8 @@
 """
-What the scheduler needs of the database and of time, as protocols; `assemble.py` says which class fills which.
+What the scheduler needs of the database, as protocols; `assemble.py` says which class fills which.
 
-A port says what the scheduler needs, not what a database can do. Those toward the disk, the network and providers
-have files of their own: `disk.py`, `network.py` and `adapter.py`.
+A port says what the scheduler needs, not what a database can do. Those toward time, the disk, the network and
+providers have files of their own: `clock.py`, `disk.py`, `network.py` and `adapter.py`.
 """
 
 from collections.abc import Callable, Mapping

@@ -202,9 +202,8 @@ def _blocked_json(blocked: Blocked | None) -> dict[str, Any] | None:
 def _waiting_json(waiting_for: Blocked | None) -> dict[str, Any]:
     if waiting_for is None or waiting_for.detail is None:
         return {}
-    told = {"reason": waiting_for.reason, "detail": waiting_for.detail}
     until = instant(waiting_for.until) if waiting_for.until is not None else None
-    return {"waitingFor": {**told, "until": until}}
+    return {"waitingFor": {"reason": waiting_for.reason, "detail": waiting_for.detail, "until": until}}
 
 
 def _error_json(problem: Problem, candidates: tuple[str, ...]) -> dict[str, Any]:

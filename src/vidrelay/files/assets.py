@@ -23,7 +23,7 @@ from typing import Any
 
 from vidrelay.core.adapter import PictureRule
 from vidrelay.core.errors import DiskFull, InvalidRequest, TooLarge, UnknownAsset, UnsupportedMedia
-from vidrelay.core.media import EXTENSIONS, PICTURES
+from vidrelay.core.media import EXTENSIONS, MAX_BYTES, PICTURES
 from vidrelay.core.ports import AssetBook
 from vidrelay.core.task import Asset
 from vidrelay.files.intake import KINDS, PART, Intake, Taken, Wanted, require_whole, trouble
@@ -48,7 +48,7 @@ class ImageLimits:
     What a reference image may be: its file in bytes, its size and its longer edge in pixels.
     """
 
-    max_bytes: int = 64 * 1024 * 1024
+    max_bytes: int = MAX_BYTES
     max_pixels: int = 40_000_000
     max_edge: int = 16_384
 
@@ -137,7 +137,7 @@ class LocalAssets:
 
     def location(self, asset_id: str) -> Path:
         """
-        Where the picture's bytes are, or would be.
+        Where the asset's bytes are, or would be.
 
         Raises:
             UnknownAsset: That is no asset's id.
@@ -171,7 +171,7 @@ class LocalAssets:
             await asyncio.shield(asyncio.to_thread(intake.discard))
             raise
 
-    async def _write(self, intake: "Intake", chunk: bytes) -> None:
+    async def _write(self, intake: Intake, chunk: bytes) -> None:
         if not self._has_room(len(chunk)):
             raise DiskFull("There is too little room on the disk for the file.")
         await asyncio.to_thread(intake.write, chunk)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidrelay.core.errors import BadMedia, DiskFull, TooLarge, UnsupportedMedia
-from vidrelay.core.media import EXTENSIONS, FILM, HEAD_BYTES, PICTURES, SOUND, check_taken, examine, sniff
+from vidrelay.core.media import AUDIO, EXTENSIONS, HEAD_BYTES, PICTURES, VIDEO, check_taken, examine, family_of, sniff
 
 PART = ".part"
 KINDS = sorted(
-    (kind for kind in EXTENSIONS if kind in PICTURES or kind.startswith((f"{FILM}/", f"{SOUND}/"))),
+    (kind for kind in EXTENSIONS if kind in PICTURES or family_of(kind) in (VIDEO, AUDIO)),
     key=lambda kind: kind not in PICTURES,
 )
 """What is kept; pictures, which come oftenest, first."""

@@ -10,12 +10,12 @@ from typing import Any
 from vidrelay.core.adapter import asset_parameter
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.hosts import web_address_fault
-from vidrelay.core.media import EXTENSIONS, FILM, SOUND
+from vidrelay.core.media import AUDIO, EXTENSIONS, VIDEO, family_of
 from vidrelay.core.messages import FormFile, Inline
 from vidrelay.core.task import Asset, Request
 
 FIRST, LAST, REFERENCE = "first_frame", "last_frame", "reference"
-_STEMS = {FILM: "film", SOUND: "sound"}
+_STEMS = {VIDEO: "film", AUDIO: "sound"}
 
 Picture = Mapping[str, str] | str
 """A picture as a parameter: `asset_parameter`, or an address."""
@@ -181,4 +181,4 @@ def filename_of(picture: Mapping[str, str], *, stem: str | None = None) -> str:
     A name for the file, whose ending tells its kind.
     """
     kind = picture.get("mediaType", "image/png")
-    return f"{stem or _STEMS.get(kind.partition('/')[0], 'picture')}.{EXTENSIONS.get(kind, 'bin')}"
+    return f"{stem or _STEMS.get(family_of(kind), 'picture')}.{EXTENSIONS.get(kind, 'bin')}"

@@ -24,10 +24,10 @@ class Provider:
     One provider on the list.
 
     `factory` is `module:function`, called with `AdapterSettings`; `door` likewise, called with the account's dialect or
-    None, for a provider whose SDKs the relay answers. `key_envs` are environment variables of which each
-    makes an account by itself; `A+B` stands for two that are needed together, and the key is then `a:b`. `dialects` are
-    the spellings an account may choose from; `key_dialects` tells the one that a variable is for, where an account that
-    has its key from there chooses none.
+    None, for a provider whose SDKs the relay answers. `key_envs` are environment variables of which each makes an
+    account by itself; `A+B` stands for two that are needed together, and the key is then `a:b`. `dialects` are the
+    spellings an account may choose from; `key_dialects` tells the one that a variable is for, where an account that has
+    its key from there chooses none.
     """
 
     name: str

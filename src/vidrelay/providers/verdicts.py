@@ -30,6 +30,8 @@ from vidrelay.providers.replies import told, wait_of
 logger = logging.getLogger(__name__)
 
 CURRENCY = re.compile("[A-Z]{3}")
+NO_SUCH_CALL = "the provider has nothing at this address; the account's base_url may be wrong"
+"""What is said of `missing` where no task was asked for."""
 
 
 class Meaning(StrEnum):
@@ -180,9 +182,6 @@ def of_poll(error: Said) -> NotThere | Refused | Trouble:
             return _refused(error)
         case _:
             return Trouble(detail=error.detail, retry_after=error.retry_after)
-
-
-NO_SUCH_CALL = "the provider has nothing at this address; the account's base_url may be wrong"
 
 
 def of_call(error: Said) -> Refused | Trouble:

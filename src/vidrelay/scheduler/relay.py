@@ -11,10 +11,7 @@ from pathlib import Path
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.clock import Clock
 from vidrelay.core.disk import Assets, Files
-from vidrelay.core.errors import (
-    DatabaseUnusable,
-    UnknownAccount,
-)
+from vidrelay.core.errors import DatabaseUnusable, UnknownAccount
 from vidrelay.core.network import Reply
 from vidrelay.core.plan import AccountPlan
 from vidrelay.core.policy import Policy

@@ -39,13 +39,12 @@ class Track:
     told of it, so it is polled by itself next; `mail`: what another task's list told of it, not looked at yet;
     `listed`: the last that was heard of it came of a list. `ask_first`: the wish to cancel it could not be delivered,
     so it is asked how it is doing before that is tried again; `unless_begun`: it goes on where its provider has begun
-    it. `lost_at`: when its create was lost, or this life of the
-    relay first knew of it, `lost_before`: how long it was lost then, in seconds of the wall clock; `looked`: how long
-    after `lost_at` it was last looked for. `unchanged`: seconds without any sign of life, time not watched left out.
-    `hints`: polls made sooner because of the provider's estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a
-    row that did not work; `bad_since`: when the first of those came that gave no whole file; `unfetched`: why the
-    result was not to be had when it was last asked for. `candidates`: what the
-    last look for a lost create found and could not settle.
+    it. `lost_at`: when its create was lost, or this life of the relay first knew of it, `lost_before`: how long it was
+    lost then, in seconds of the wall clock; `looked`: how long after `lost_at` it was last looked for. `unchanged`:
+    seconds without any sign of life, time not watched left out. `hints`: polls made sooner because of the provider's
+    estimate. `troubles`, `missing`, `renewals`, `bad`: tries in a row that did not work; `bad_since`: when the first of
+    those came that gave no whole file; `unfetched`: why the result was not to be had when it was last asked for.
+    `candidates`: what the last look for a lost create found and could not settle.
     """
 
     due: float = 0.0

@@ -11,12 +11,13 @@ from typing import Any, NoReturn
 
 from starlette.types import Receive
 
+from vidrelay.core.media import MAX_BYTES
 from vidrelay.core.wire import MAX_DEPTH
 from vidrelay.server.answers import CLOSE
 from vidrelay.server.errors import ClientGone, Refusal
 
 MAX_JSON_BYTES = 1024 * 1024
-MAX_ASSET_BYTES = 64 * 1024 * 1024
+MAX_ASSET_BYTES = MAX_BYTES
 JSON_SECONDS = 15.0
 STALL_SECONDS = 30.0
 MAX_DIGITS = 1000

@@ -8,8 +8,7 @@ from urllib.parse import unquote
 
 from starlette.routing import compile_path
 
-from vidrelay.core.door import DoorRoute
-from vidrelay.core.elsewhere import elsewhere
+from vidrelay.core.door import DoorRoute, elsewhere
 from vidrelay.scheduler.face import DoorWay
 from vidrelay.server.errors import Refusal
 

@@ -67,7 +67,7 @@ logger = logging.getLogger(__name__)
 MAX_WAIT_SECONDS = 60.0
 MAX_PAGE = 500
 MAX_NAMES = 10_000
-"""So many names of uploaded pictures are held; then the oldest is forgotten."""
+"""So many names of uploads are held; then the oldest is forgotten."""
 MAX_PASSED_BYTES = 16 * 1024 * 1024
 FORCE = b"x-vidrelay-force"
 PASSED_IN = frozenset({"accept", "content-type", "prefer"})
@@ -244,7 +244,7 @@ class DoorCalls:
             case Keep():
                 self._refuse_when_stopping()
                 asset = await self._keep(wish.picture, way, body)
-                self._call(asset, wish.name, way)
+                self._remember(asset, wish.name, way)
                 return asset
             case _:
                 assert_never(wish)
@@ -314,7 +314,7 @@ class DoorCalls:
             case _:
                 assert_never(picture)
 
-    def _call(self, asset: Asset, name: str | None, way: DoorWay) -> None:
+    def _remember(self, asset: Asset, name: str | None, way: DoorWay) -> None:
         if name is None:
             return
         self._names[way.account, name] = asset.id

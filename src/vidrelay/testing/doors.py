@@ -37,6 +37,7 @@ from vidrelay.core.door import (
 )
 from vidrelay.core.errors import VidrelayError
 from vidrelay.core.fingerprint import fingerprint
+from vidrelay.core.media import family_of
 from vidrelay.core.messages import Form, FormFile, Inline, Json
 from vidrelay.core.task import Asset, Problem, Reference, RemoteState, Request, Standing, State, Task
 from vidrelay.testing.records import events_to, make_task, moved
@@ -283,7 +284,7 @@ class DoorContract:
         takes = self.sheet.adapter.traits.media
         assert bool(takes) == bool(self.sheet.media), f"the provider takes {sorted(takes)}, and no create has any"
         for create, asset, sent in self.sheet.media:
-            assert asset.media_type.partition("/")[0] in takes
+            assert family_of(asset.media_type) in takes
             parameters = stored(self._new(create).prepared.parameters, asset)
             task = make_task(parameters=_uploaded(parameters) if sent is None else parameters)
             request = next(self.sheet.adapter.submit(moved(task, *events_to(State.SUBMITTING, task))))

@@ -28,7 +28,7 @@ from vidrelay.core.adapter import (
     Undecided,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, StillRunning
-from vidrelay.core.media import SOUND
+from vidrelay.core.media import AUDIO
 from vidrelay.core.messages import LIST_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.ark import parameters, words
@@ -72,7 +72,7 @@ class ArkAdapter(JsonAdapter):
             irrelevant=frozenset({"safety_identifier", "callback_url"}),
             prompts=frozenset({"content.text"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
-            media={SOUND: words.SOUND_BYTES},
+            media={AUDIO: words.SOUND_BYTES},
             lists=True,
             can_check=True,
         )

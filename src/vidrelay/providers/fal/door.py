@@ -7,8 +7,7 @@ host ends in `/run`.
 
 from typing import Any
 
-from vidrelay.core.door import Answering, DoorCall, DoorReply, DoorRoute, JsonReply, Phase, View
-from vidrelay.core.elsewhere import elsewhere
+from vidrelay.core.door import Answering, DoorCall, DoorReply, DoorRoute, JsonReply, Phase, View, elsewhere
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, FileRef, Problem
 from vidrelay.providers.doorway import (

@@ -20,7 +20,7 @@ from vidrelay.core.adapter import (
     Trouble,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Ready, StillRunning
-from vidrelay.core.media import FILM, SOUND
+from vidrelay.core.media import AUDIO, VIDEO
 from vidrelay.core.messages import CLIP_REPLY_BYTES
 from vidrelay.core.task import Asset, CancelOutcome, RemoteFile, Request, Task
 from vidrelay.providers.google import interactions, veo, words
@@ -43,8 +43,8 @@ class GoogleAdapter(JsonAdapter):
             hosts=words.HOSTS,
             irrelevant=frozenset({"webhookConfig", "webhook_config", "labels"}),
             prompts=frozenset({"instances.prompt", "parameters.negativePrompt", "input.content.text"}),
-            pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
-            media={FILM: words.PICTURE_BYTES, SOUND: words.PICTURE_BYTES},
+            pictures=PictureRule(max_bytes=words.MEDIA_BYTES),
+            media={VIDEO: words.MEDIA_BYTES, AUDIO: words.MEDIA_BYTES},
             can_check=True,
         )
 

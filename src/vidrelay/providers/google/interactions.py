@@ -8,6 +8,7 @@ from typing import Any
 from vidrelay.core.adapter import PollOutcome, Prepared
 from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.lifecycle import Failed, Ready, StillRunning
+from vidrelay.core.media import family_of
 from vidrelay.core.task import Asset, RemoteFile, RemoteTimes, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, REFERENCE, Picture, bare, pictures
@@ -77,7 +78,7 @@ def written(content: Mapping[str, Any]) -> dict[str, Any]:
     """
     A picture, film or sound as an input holds it.
     """
-    return {"type": content["mediaType"].partition("/")[0], "data": bare(content), "mime_type": content["mediaType"]}
+    return {"type": family_of(content["mediaType"]), "data": bare(content), "mime_type": content["mediaType"]}
 
 
 def seen(data: dict[str, Any], *, secret: str | None) -> PollOutcome:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidrelay.core.adapter import PollOutcome, Prepared
 from vidrelay.core.lifecycle import Ready, StillRunning
-from vidrelay.core.media import FILM
+from vidrelay.core.media import VIDEO, family_of
 from vidrelay.core.task import Asset, RemoteFile, Request
 from vidrelay.providers.google import words
 from vidrelay.providers.pictures import FIRST, LAST, REFERENCE, bare, pictures
@@ -87,7 +87,7 @@ def written(picture: Mapping[str, str]) -> dict[str, Any]:
     """
     A picture or a film as an instance holds it.
     """
-    if picture["mediaType"].startswith(f"{FILM}/"):
+    if family_of(picture["mediaType"]) == VIDEO:
         return {"encodedVideo": bare(picture), "encoding": picture["mediaType"]}
     return {"bytesBase64Encoded": bare(picture), "mimeType": picture["mediaType"]}
 

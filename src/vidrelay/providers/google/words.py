@@ -31,7 +31,7 @@ HOSTS = ("generativelanguage.googleapis.com", "storage.googleapis.com")
 VEO = "veo-3.1-generate-preview"
 OMNI = "gemini-omni"
 """So begin the models of interactions."""
-PICTURE_BYTES = 14 * 1024 * 1024
+MEDIA_BYTES = 14 * 1024 * 1024
 """A picture, film or sound may be 20 MB in the body, and base64 makes four bytes of three."""
 
 STATES = StatusWords(

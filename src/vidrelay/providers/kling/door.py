@@ -24,7 +24,7 @@ _STATUS = {
 }
 _CODES = {401: 1000, 403: 1103, 404: 1203, 405: 1202, 410: 1203, 429: 1302, 503: 5001, 504: 5002}
 _PICTURES = ("image", "image_tail", "static_mask")
-LONGEST_NAME = 512
+MAX_NAME = 512
 """An `external_task_id` of more characters is not remembered."""
 
 
@@ -55,7 +55,7 @@ class KlingDoor:
         if isinstance(body.get("dynamic_masks"), list):
             body["dynamic_masks"] = [_masked(one) for one in body["dynamic_masks"]]
         prepared, name = as_sent({**body, "kind": kind}), text_in(body, words.EXTERNAL_ID)
-        known_as = name if 0 < len(name) <= LONGEST_NAME else None
+        known_as = name if 0 < len(name) <= MAX_NAME else None
         view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force, known_as=known_as)
         # The id of this very call: a task that it joined may have come with another.
         return _said(_task(view, name), view.task.id)

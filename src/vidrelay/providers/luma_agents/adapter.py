@@ -17,7 +17,7 @@ from vidrelay.core.adapter import (
     Traits,
 )
 from vidrelay.core.lifecycle import Accepted, Failed, StillRunning
-from vidrelay.core.media import FILM, MAX_BYTES
+from vidrelay.core.media import MAX_BYTES, VIDEO
 from vidrelay.core.task import Asset, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.luma_agents import words
@@ -51,7 +51,7 @@ class LumaAgentsAdapter(JsonAdapter):
             hosts=words.HOSTS,
             irrelevant=frozenset({"user_id"}),
             pictures=PictureRule(),
-            media={FILM: MAX_BYTES},
+            media={VIDEO: MAX_BYTES},
             can_check=True,
         )
 

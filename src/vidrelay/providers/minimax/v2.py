@@ -27,7 +27,7 @@ from vidrelay.core.adapter import (
     UploadOutcome,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Found, Ready, StillRunning
-from vidrelay.core.media import FILM, SOUND
+from vidrelay.core.media import AUDIO, VIDEO
 from vidrelay.core.messages import LIST_REPLY_BYTES, Form, HttpRequest
 from vidrelay.core.task import Asset, CancelOutcome, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
@@ -72,7 +72,7 @@ class V2Adapter(JsonAdapter):
             irrelevant=frozenset({"callback_url"}),
             prompts=frozenset({"content.text"}),
             pictures=PictureRule(max_bytes=30 * 1024 * 1024),
-            media={FILM: 50_000_000, SOUND: 15_000_000},
+            media={VIDEO: 50_000_000, AUDIO: 15_000_000},
             copies=COPIES,
             lists=True,
             can_check=True,

@@ -38,7 +38,7 @@ from vidrelay.providers.openai.words import FILE_ID, IMAGE_URL, REFERENCE, REFER
 POLL_MS = "500"
 """A status read costs nothing here, and an SDK that is not told otherwise takes a second."""
 
-MOST = 100
+MAX_PAGE = 100
 """So many clips stand in one page of the list."""
 
 _STATUS = {
@@ -91,7 +91,7 @@ class OpenAiDoor:
         """
         The account's clips, newest first unless the oldest is asked for first.
         """
-        limit, after = count_in(call, default=20, most=MOST), call.query.get("after")
+        limit, after = count_in(call, default=20, most=MAX_PAGE), call.query.get("after")
         if call.query.get("order") == "asc":
             views = yield from _oldest(after)
             more = len(views) > limit
@@ -165,10 +165,10 @@ def _oldest(after: str | None) -> Generator[Wish, Any, list[View]]:
         yield from look(after)
     views: list[View] = []
     while True:
-        more = yield from page(MOST, after=views[-1].task.id if views else None)
+        more = yield from page(MAX_PAGE, after=views[-1].task.id if views else None)
         newer = list(takewhile(lambda view: view.task.id != after, more))
         views += newer
-        if len(newer) < MOST:
+        if len(newer) < MAX_PAGE:
             return [view for view in reversed(views) if not view.gone]
 
 

@@ -4,8 +4,7 @@ OpenRouter's videos as its SDK knows them (fills port Door): `/api/v1/videos`.
 
 from typing import Any
 
-from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, JsonReply, Phase, View
-from vidrelay.core.elsewhere import elsewhere
+from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, JsonReply, Phase, View, elsewhere
 from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import create_in, look, submit, text_in, theirs, with_pictures
 from vidrelay.providers.openrouter.parameters import as_sent

@@ -21,7 +21,7 @@ from vidrelay.core.adapter import (
     Trouble,
 )
 from vidrelay.core.lifecycle import Accepted, Cancelled, CancelTooLate, Failed, Ready, StillRunning
-from vidrelay.core.media import FILM, SOUND
+from vidrelay.core.media import AUDIO, VIDEO
 from vidrelay.core.task import Asset, CancelOutcome, RemoteState, RemoteTimes, Request, Task
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.pictures import data_uri, filled
@@ -59,7 +59,7 @@ class RunwayAdapter(JsonAdapter):
             hosts=words.HOSTS,
             prompts=frozenset({"promptText", "negativePrompt"}),
             pictures=PictureRule(max_bytes=words.PICTURE_BYTES),
-            media={FILM: words.MEDIA_BYTES, SOUND: words.MEDIA_BYTES},
+            media={VIDEO: words.MEDIA_BYTES, AUDIO: words.MEDIA_BYTES},
             can_check=True,
             tells_quota=True,
         )
