@@ -6,8 +6,6 @@ import functools
 import io
 import wave
 
-import av
-
 
 def box(kind: bytes, content: bytes = b"") -> bytes:
     """
@@ -38,6 +36,8 @@ def film(edge: int = 64) -> bytes:
     """
     An MP4 that plays: two frames in one grey.
     """
+    import av  # noqa: PLC0415 FFmpeg only when a film is wanted
+
     made = io.BytesIO()
     with av.open(made, "w", format="mp4") as container:
         stream = container.add_stream("mpeg4", rate=24)

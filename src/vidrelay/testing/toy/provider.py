@@ -12,6 +12,7 @@ from typing import Any
 from vidrelay.core.clock import Clock
 from vidrelay.core.errors import ReplyTooLarge, TransportError
 from vidrelay.core.messages import Held, HttpRequest
+from vidrelay.testing.samples import box
 
 BASE = "https://toy.test"
 
@@ -20,10 +21,6 @@ def tiny_mp4(text: str) -> bytes:
     """
     Bytes with the boxes of an MP4 file and nothing to see.
     """
-
-    def box(kind: bytes, body: bytes) -> bytes:
-        return (8 + len(body)).to_bytes(4, "big") + kind + body
-
     return (
         box(b"ftyp", b"isom\0\0\2\0isomiso2mp41") + box(b"moov", box(b"mvhd", bytes(100))) + box(b"mdat", text.encode())
     )
