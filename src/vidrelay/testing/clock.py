@@ -4,9 +4,12 @@ A clock that moves only when told.
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+QUIET_TURNS = 4
+"""So many turns of the loop with nothing to run before it counts as settled: what comes over a socket takes one or two."""
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
@@ -99,11 +102,12 @@ async def settle(busy: Callable[[], bool] = lambda: False) -> None:
     Raises:
         TimeoutError: It is busy for longer than any work here takes.
     """
+    # What asyncio's loop is to run next; typeshed does not tell of it.
+    ready: deque[asyncio.Handle] = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     quiet = 0
     async with asyncio.timeout(60):
-        while quiet < 3:
-            for _ in range(20):
-                await asyncio.sleep(0)
-            quiet = 0 if busy() else quiet + 1
-            if quiet == 0:
+        while quiet < QUIET_TURNS:
+            await asyncio.sleep(0)
+            quiet = 0 if ready or busy() else quiet + 1
+            if not ready and busy():
                 await asyncio.sleep(0.0005)
