@@ -152,6 +152,7 @@ async def test_a_job_that_is_done_and_never_names_a_file_is_given_up_in_time(ben
         assert (await bench.relay.get(first.id)).state is State.RUNNING
         given_up = await bench.until(first.id, State.EXPIRED, within=400)
         assert given_up.remote_id in given_up.error.detail
+        assert "done" in given_up.error.detail
         await bench.until(second.id, State.RUNNING, within=2000)
     assert len(bench.provider.creates) == 2
 

@@ -78,6 +78,7 @@ class Track:
     bad_since: float = 0.0
     address_dead: bool = False
     unfetched: str | None = None
+    says_done: bool = False
     progress: float | None = None
     queue_position: int | None = None
     eta_seconds: float | None = None

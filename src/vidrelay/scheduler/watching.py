@@ -83,6 +83,7 @@ class Watcher:
                 await self._tools.pause(account, outcome)
                 return 0.0
             case Trouble(is_done=True):
+                track.says_done = True
                 return await self._still_running(task, track, account, StillRunning())
             case Trouble():
                 return self._again(task, track, account, outcome)
@@ -114,7 +115,7 @@ class Watcher:
                 # A list may tell less than a poll does, so it is asked by itself before it is given up.
                 track.alone = True
                 return traits.poll_floor
-            await self._expire(task, traits)
+            await self._expire(task, track, traits)
         return self._tools.next_ask(task, track, account, news=first or task.remote_state is not was)
 
     async def _save_if_new(self, task: Task, seen: StillRunning) -> Task:
@@ -122,12 +123,18 @@ class Watcher:
             return task
         return await self._tools.saver.try_save(task, seen) or task
 
-    async def _expire(self, task: Task, traits: Traits) -> None:
+    async def _expire(self, task: Task, track: Track, traits: Traits) -> None:
+        if track.says_done:
+            told = "The provider says that it is done, and has named no file for too long. It was probably charged"
+        else:
+            told = (
+                "Asked again just now, the task's status, progress and position have not changed for too long. It may "
+                "still be charged"
+            )
         problem = Problem(
             code="no_sign_of_life",
             title="The provider shows no progress",
-            detail="Asked again just now, the task's status, progress and position have not changed for too long. It "
-            f"may still be charged; at the provider it is {task.remote_id}.",
+            detail=f"{told}; at the provider it is {task.remote_id}.",
             status=504,
         )
         expired = DeadlinePassed(problem=problem, place_until=self._tools.clock.now() + traits.longest_run)

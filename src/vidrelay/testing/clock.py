@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 QUIET_TURNS = 4
-"""So many turns of the loop with nothing to run, and it counts as settled: what comes over a socket takes one or two."""
+"""It counts as settled after so many turns with nothing to run; what comes over a socket takes one or two."""
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
