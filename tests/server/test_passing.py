@@ -5,6 +5,7 @@ goes astray, and nothing that the door answers itself goes past it.
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -14,6 +15,7 @@ from loopback import TOKEN, Served, serving
 
 from vidrelay.core.messages import HttpRequest
 from vidrelay.core.plan import AccountPlan
+from vidrelay.providers.fal.adapter import make as make_fal_adapter
 from vidrelay.providers.fal.door import make as make_fal
 from vidrelay.providers.json_api import AdapterSettings, JsonAdapter
 from vidrelay.providers.openai.door import make
@@ -24,6 +26,11 @@ from vidrelay.scheduler.passing import pass_on
 from vidrelay.testing.clock import FakeClock
 
 KEY = "sk-canary-0123456789"
+BASES = {
+    "fal-own": None,
+    "fal-proxied": "https://proxy.example.com/fal",
+    "fal-odd": "https://proxy.example.com/storage",
+}
 
 
 class Answered:
@@ -64,7 +71,8 @@ class Provider:
 
 class PassingRelay(FakeRelay):
     """
-    A relay whose one account passes on what its door does not answer.
+    A relay whose accounts pass on what their doors do not answer: one of any provider, and fal's, at its own address
+    and at others.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,8 +82,12 @@ class PassingRelay(FakeRelay):
         plan = AccountPlan(
             name="main", provider="openai", adapter=adapter, transport=self.provider, downloader=None, door=make(None)
         )
-        self.account = Account(plan)
+        self.accounts = {"main": Account(plan)}
+        for name, base_url in BASES.items():
+            fal = make_fal_adapter(AdapterSettings(now=FakeClock().now, key=KEY, base_url=base_url))
+            self.accounts[name] = Account(replace(plan, name=name, provider="fal", adapter=fal, door=make_fal(None)))
         self.ways = {
+            **{name: DoorWay(account=name, door=make_fal(None), pass_through=True) for name in BASES},
             "openai": DoorWay(account="main", door=make(None), pass_through=True),
             "openrouter": DoorWay(account="main", door=make_openrouter(None), pass_through=True),
             "shut": DoorWay(account="main", door=make_openrouter(None)),
@@ -84,7 +96,7 @@ class PassingRelay(FakeRelay):
 
     def pass_on(self, name: str, **call):
         """As the relay does."""
-        return pass_on(self.account, FakeClock(), **call)
+        return pass_on(self.accounts[name], FakeClock(), **call)
 
 
 @pytest.fixture
@@ -203,6 +215,51 @@ async def test_an_upload_that_is_not_answered_makes_no_task(door: Served, path: 
     """
     answer = await ask(door, "POST", f"/fal{path}", json={"file_name": "a.png", "content_type": "image/png"})
     assert (answer.status_code, answer.json()["error_type"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "url"),
+    [
+        ("POST", "/fal-own/storage/upload/initiate?a=b", "https://rest.fal.ai/storage/upload/initiate?a=b"),
+        ("PUT", "/fal-own/storage/upload/part", "https://rest.fal.ai/storage/upload/part"),
+        ("POST", "/fal-own/files/upload/multipart", "https://v3.fal.media/files/upload/multipart"),
+        ("GET", "/fal-own/models", "https://queue.fal.run/models"),
+        ("POST", "/fal-proxied/storage/upload/initiate", "https://proxy.example.com/fal/storage/upload/initiate"),
+    ],
+)
+async def test_an_upload_that_is_not_answered_is_passed_on(
+    door: Served, heard: list[HttpRequest], method: str, target: str, url: str
+) -> None:
+    """
+    Though it has the form of a model's path; and to the host that fal has for it.
+    """
+    assert (await ask(door, method, target, json={} if method != "GET" else None)).status_code == 200
+    assert [request.url for request in heard] == [url]
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("PUT", "/fal-own/acme/clips"),
+        ("PUT", "/fal-own/Storage/clips"),
+        ("PUT", "/fal-own/st%6frage/clips"),
+        ("PUT", "/fal-own/storage"),
+        ("POST", "/fal-own/storage/..;/acme/clips"),
+        ("POST", "/fal-own/storage//acme/clips"),
+        ("POST", "/fal-own/files/upload/"),
+        ("POST", "/fal-own/storage/auth/token;a=b"),
+        ("POST", "/fal-odd/storage/acme/clips"),
+        ("PUT", "/fal-odd/storage/storage/acme/clips"),
+    ],
+)
+async def test_what_may_be_a_create_is_no_upload(
+    door: Served, heard: list[HttpRequest], method: str, target: str
+) -> None:
+    """
+    Spelt almost as an upload's path, by another method, or where the account's address ends as that path begins.
+    """
+    assert (await ask(door, method, target, json={"prompt": "a boat"})).status_code == 422
+    assert not heard
 
 
 @pytest.mark.parametrize("path", ["/v1/..;/admin", "/v1/..%3b/admin", "/v1/%252e%252e/x", "/v1/a%252fb"])

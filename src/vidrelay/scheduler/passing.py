@@ -11,6 +11,7 @@ from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
 from vidrelay.core.clock import Clock
+from vidrelay.core.door import elsewhere
 from vidrelay.core.errors import InvalidRequest, TransportError
 from vidrelay.core.network import Reply
 from vidrelay.scheduler.account import Account
@@ -78,7 +79,7 @@ async def pass_on(
         return account.held(creates=False, monotonic=clock.monotonic()) <= 0
 
     request = account.plan.adapter.pass_on(method, path, query, headers, body)
-    if method not in _LOOKS and (own := _own_path(account, method, request.url)) is not None:
+    if method not in _LOOKS and (own := _own_path(account, method, path, request.url)) is not None:
         raise InvalidRequest(f"The provider may take this for {own}, which is never passed on: ask for that path.")
     async with account.plan.transport.send(replace(request, may_go=may_go), timeout=CREATE_SECONDS) as reply:
         yield _Told(reply, _secrets(request.headers))
@@ -92,31 +93,38 @@ def _secrets(headers: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(secret for secret in given if len(secret) >= LEAST_SECRET_CHARACTERS)
 
 
-def _own_path(account: Account, method: str, url: str) -> str | None:
+def _own_path(account: Account, method: str, path: str, url: str) -> str | None:
     """
     The path of the door's own call that the provider may read in that address, though it is spelt in another way or
     lacks what the base address begins with: passed on, it would be paid for outside of the tasks.
     """
     door, adapter = account.plan.door, account.plan.adapter
-    asked = _EXTRA.sub("", unquote(urlsplit(url).path))
+    read = urlsplit(url).path
+    asked = _EXTRA.sub("", unquote(read))
+    # A path that begins as the base address ends is shortened, and may then be that of another call.
+    is_whole = read == urlsplit(adapter.pass_on(method, "/", "", {}, b"").url).path.rstrip("/") + path
     for route in () if door is None else door.routes:
         # What only deletes is not paid for, and may have the form of another path: `/videos/{id}`, `/videos/edits`.
         if route.method in _LOOKS or (route.method == "DELETE" and method != "DELETE"):
             continue
+        if route.handler is elsewhere:
+            # Spelt as the door has it, it is none of the later routes'.
+            if is_whole and re.fullmatch(_pattern(route.path), path):
+                return None
+            continue
         # The base address names the version where the door takes any.
-        for path in {route.path, route.path.removeprefix("/{version}")}:
-            own = adapter.pass_on(route.method, path, "", {}, b"").url
-            if _pattern(urlsplit(own).path).fullmatch(asked):
+        for way in {route.path, route.path.removeprefix("/{version}")}:
+            own = adapter.pass_on(route.method, way, "", {}, b"").url
+            if re.fullmatch(_pattern(urlsplit(own).path), asked, re.IGNORECASE):
                 return route.path
     return None
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def _pattern(path: str) -> str:
     """
-    What a route's path stands for; servers differ in whether small and capital letters are one.
+    What a route's path stands for. Servers differ in whether small and capital letters are one.
     """
-    parts = (
+    return "".join(
         re.escape(part) if not part.startswith("{") else ".+" if part.endswith(":path}") else "[^/]+"
         for part in _PLACE.split(path)
     )
-    return re.compile("".join(parts), re.IGNORECASE)

@@ -222,6 +222,15 @@ class FalAdapter(JsonAdapter):
         """
         return HttpRequest(method="GET", url=output.url)
 
+    def pass_on(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> HttpRequest:
+        """
+        The same call at the host that has such paths: an upload's are none of the queue's.
+        """
+        request = super().pass_on(method, path, query, headers, body)
+        hosts = {"/storage/": self._rest, "/files/": self._cdn}
+        base = next((host for start, host in hosts.items() if path.startswith(start)), self.base)
+        return replace(request, url=base + request.url.removeprefix(self.base))
+
     def _away(
         self,
         base: str,
