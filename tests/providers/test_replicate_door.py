@@ -27,6 +27,7 @@ from vidrelay.testing.doors import (
     call_door,
     view_of,
 )
+from vidrelay.testing.records import make_task
 
 DOOR = make(None)
 VERSION = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa"
@@ -107,6 +108,24 @@ def test_force_may_stand_in_the_input_too() -> None:
     new = create({"input": {**BOAT["input"], "vidrelay_force": True}})
     assert new.force
     assert new.prepared.parameters["input"] == BOAT["input"]
+
+
+def test_a_version_is_one_model_however_it_is_named() -> None:
+    """Through the door as natively; else it would have two windows, two histories and two prices."""
+    adapter = TestReplicateDoor.sheet.adapter
+    asked = [VERSION, f"acme/clips:{VERSION}"]
+    made = [create({**BOAT, "version": version}, BY_VERSION).prepared for version in asked]
+    made += [adapter.prepare(Request(prompt="a boat", model_version=version, duration=5), {}) for version in asked]
+    assert [prepared.model for prepared in made] == [VERSION] * 4
+    assert all(prepared.parameters == made[0].parameters for prepared in made)
+
+
+def test_the_model_of_a_version_is_shown_where_it_was_named() -> None:
+    """The version's id alone does not tell it."""
+    request = Request(prompt="a boat", model_version=f"acme/clips:{VERSION}")
+    task = make_task(request=request, model_version=VERSION, parameters={"version": VERSION})
+    told = call_door(DOOR, "GET", "/v1/predictions/x", grant=lambda _: view_of(State.RUNNING, task=task)).json
+    assert (told["model"], told["version"]) == ("acme/clips", VERSION)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def _prediction(view: View, call: DoorCall, *, inline: bool) -> dict[str, Any]:
     failed = phase in (Phase.FAILED, Phase.EXPIRED)
     return {
         "id": task.id,
-        "model": sent.get("model") or sent.get("deployment") or _model(task.model_version),
+        "model": sent.get("model") or sent.get("deployment") or _model(task.request.model_version),
         "version": sent.get("version") or "hidden",
         "status": _STATUS[phase],
         "input": _shown(sent.get("input") or {}, call),

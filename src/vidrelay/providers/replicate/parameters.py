@@ -4,7 +4,6 @@ A request in the words that most video models at Replicate share; each model's i
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from vidrelay.core.adapter import Prepared
 from vidrelay.core.errors import InvalidRequest
@@ -50,20 +49,20 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
         "image": left.first,
     }
     ours = {**_address(request), "input": {name: value for name, value in inputs.items() if value is not None}}
-    return replace(as_sent(merged(ours, extra)), model=request.model_version)
+    return as_sent(merged(ours, extra))
 
 
 def as_sent(parameters: JsonObject) -> Prepared:
     """
-    What is in Replicate's words already. A version that is named with its model is the same as by its id alone.
+    What is in Replicate's words already. A version that is named with its model is the same as by its id alone, and
+    counts as that.
     """
-    inputs, deployment = parameters.get("input"), parameters.get("deployment")
-    model = parameters.get("model") or parameters.get("version")
     named = _NAME.fullmatch(str(parameters.get("version")))
     if named is not None and named[3] and not named[1]:
         parameters = {**parameters, "version": named[3]}
+    inputs, deployment = parameters.get("input"), parameters.get("deployment")
     return Prepared(
-        model=f"deployments/{deployment}" if deployment else model,
+        model=f"deployments/{deployment}" if deployment else parameters.get("model") or parameters.get("version"),
         parameters=parameters,
         seconds=seconds_in(inputs, "duration") if isinstance(inputs, Mapping) else None,
     )
