@@ -33,16 +33,16 @@ from vidrelay.providers.doorway import (
     keep,
     look,
     object_in,
-    page,
     submit,
     taken_force,
     text_in,
 )
+from vidrelay.providers.paging import listed
 from vidrelay.providers.replies import object_of, text_of
 
 USUAL_SECONDS = 5
 LISTED = 500
-"""So many of the newest tasks are listed; the provider itself knows those of a day."""
+"""So many of the newest clips that fit are listed; the provider itself knows those of a day."""
 MAX_PAGE_SIZE = 100
 MAX_FILE_MB = 64
 
@@ -143,13 +143,16 @@ class DashScopeDoor:
         """
         A page of the newest clips, as the query narrows them down.
         """
-        views = yield from page(LISTED)
-        rows = [_row(view) for view in views if not view.gone]
         begin, end = call.query.get("start_time", ""), call.query.get("end_time", "")
-        rows = [row for row in rows if begin <= re.sub(r"\D", "", row["submit_time"])[:14] <= (end or "9")]
-        for name in ("model_name", "status"):
-            wanted = call.query.get(name)
-            rows = [row for row in rows if wanted in (None, "", row[name])]
+        asked = {name: wanted for name in ("model_name", "status") if (wanted := call.query.get(name))}
+
+        def fits(view: View) -> bool:
+            row = _row(view)
+            in_time = begin <= re.sub(r"\D", "", row["submit_time"])[:14] <= (end or "9")
+            return in_time and all(row[name] == wanted for name, wanted in asked.items())
+
+        views, _ = yield from listed(fits, size=LISTED)
+        rows = [_row(view) for view in views]
         number = count_in(call, "page_no", default=1, most=LISTED)
         size = count_in(call, "page_size", default=10, most=MAX_PAGE_SIZE)
         shown = rows[(number - 1) * size : number * size]

@@ -8,8 +8,9 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import count_in, create_in, forget, iso, page, submit, text_in, theirs, there
+from vidrelay.providers.doorway import count_in, create_in, forget, iso, submit, text_in, theirs, there
 from vidrelay.providers.luma.parameters import CLIP, as_sent
+from vidrelay.providers.paging import newest
 
 ROOT = "/dream-machine/v1"
 MAX_PAGE = 100
@@ -63,7 +64,7 @@ class LumaDoor:
         limit = count_in(call, default=MAX_PAGE, most=MAX_PAGE)
         given = call.query.get("offset", "")
         offset = int(given) if re.fullmatch(r"\d{1,5}", given, re.ASCII) else 0
-        views = yield from _newest(offset + limit + 1)
+        views = yield from newest(offset + limit + 1)
         shown = [_generation(view) for view in views[offset : offset + limit]]
         more = len(views) > offset + limit
         told = {"generations": shown, "count": len(shown), "has_more": more, "limit": limit, "offset": offset}
@@ -107,22 +108,6 @@ def _keyframes(frames: Mapping[str, Any]) -> Generator[Wish, Any, dict[str, Any]
         if isinstance(frame, Mapping) and frame.get("type") == "generation":
             read[name] = {**frame, "id": (yield from theirs(frame.get("id")))}
     return read
-
-
-def _newest(wanted: int) -> Generator[Wish, Any, list[View]]:
-    """
-    So many of the account's tasks whose clip is there; fewer where there are no more.
-    """
-    views: list[View] = []
-    after = None
-    while len(views) < wanted:
-        asked = min(MAX_PAGE, wanted - len(views))
-        more = yield from page(asked, after=after)
-        views += [view for view in more if not view.gone]
-        if len(more) < asked:
-            break
-        after = more[-1].task.id
-    return views
 
 
 def _generation(view: View) -> dict[str, Any]:

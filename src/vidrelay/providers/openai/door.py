@@ -34,6 +34,7 @@ from vidrelay.providers.doorway import (
 )
 from vidrelay.providers.openai import parameters
 from vidrelay.providers.openai.words import FILE_ID, IMAGE_URL, REFERENCE, REFERENCES
+from vidrelay.providers.paging import newest
 
 POLL_MS = "500"
 """A status read costs nothing here, and an SDK that is not told otherwise takes a second."""
@@ -92,14 +93,8 @@ class OpenAiDoor:
         The account's clips, newest first unless the oldest is asked for first.
         """
         limit, after = count_in(call, default=20, most=MAX_PAGE), call.query.get("after")
-        if call.query.get("order") == "asc":
-            views = yield from _oldest(after)
-            more = len(views) > limit
-            views = views[:limit]
-        else:
-            views = yield from page(limit, after=after)
-            more = len(views) == limit
-        videos = [_object(view) for view in views if not view.gone]
+        views = yield from (_oldest(after) if call.query.get("order") == "asc" else newest(limit + 1, after=after))
+        videos, more = [_object(view) for view in views[:limit]], len(views) > limit
         ids = [video["id"] for video in videos] or [None]
         return JsonReply(
             value={"object": "list", "data": videos, "first_id": ids[0], "last_id": ids[-1], "has_more": more}

@@ -124,9 +124,9 @@ class ViduDoor:
             in_time = (since is None or task.created_at >= since) and (until is None or task.created_at <= until)
             return in_time and all(not of or one in of for one, of in zip(shown, wanted.values(), strict=True))
 
-        views, more = yield from listed(fits, size=size, skip=skip, after=call.query.get("pager.page_token") or None)
+        views, token = yield from listed(fits, size=size, skip=skip, after=call.query.get("pager.page_token") or None)
         rows = [{**_asked(view), **_task(view)} for view in views]
-        return JsonReply(value={"tasks": rows, "next_page_token": views[-1].task.id if more else ""})
+        return JsonReply(value={"tasks": rows, "next_page_token": token or ""})
 
     def stop(self, call: DoorCall) -> Answering:
         """
