@@ -273,6 +273,21 @@ async def test_what_a_careless_server_reads_as_another_place_is_not_passed_on(
     assert not heard
 
 
+BLANKS = ("%09", "%0a", "%0D", "%00", "%1f", "%20", "%7F", "%85", "%c2%a0", "%E2%80%8B", "%23x", "%3Fx", "%2509")
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+async def test_a_create_with_a_blank_at_its_end_is_not_passed_on(
+    door: Served, heard: list[HttpRequest], blank: str
+) -> None:
+    """
+    Starlette's own routes let a line's end stand behind a path, others leave out blanks, or what is behind `?` and `#`.
+    """
+    for path in (f"/v1/videos{blank}", f"/v1/{blank}videos"):
+        assert (await ask(door, "POST", f"/openai{path}", json={"prompt": "a boat"})).status_code == 422
+    assert not heard
+
+
 async def test_the_relays_own_token_is_not_passed_on(door: Served, heard: list[HttpRequest]) -> None:
     """
     Neither in the query, where some clients put a key, nor in a body.

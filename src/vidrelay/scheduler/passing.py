@@ -18,8 +18,13 @@ from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.converse import CREATE_SECONDS
 
 _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,2000}")
-_ASTRAY = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:;|%3b|/|$)|%2f|%5c|//|%25(?:2e|2f|5c)", re.IGNORECASE)
-"""What another server might read as the way to another place."""
+_ASTRAY = re.compile(
+    r"(?:^|/)(?:\.|%2e){1,2}(?:;|%3b|/|$)|//|%(?:2f|5c|23|3f|20|7f|[01][0-9a-f]|[89a-f][0-9a-f])|%25[0-9a-f]{2}",
+    re.IGNORECASE,
+)
+"""What another server might read as the way to another place: steps up, what ends a path or a segment once it is
+unescaped, and blanks, control and wide characters, which some leave out, or let stand at the end of a path (Starlette a
+line's end)."""
 _PLACE = re.compile(r"(\{[^}]+\})")
 _EXTRA = re.compile(r";[^/]*|/+$")
 """What servers leave out of account in a path: a segment's parameters, and a slash at its end."""
