@@ -42,6 +42,34 @@ async def fetch_into(came: bytearray, client: httpx2.AsyncClient, path: str) -> 
             came += chunk
 
 
+async def film_of(size: int) -> AsyncIterator[bytes]:
+    """
+    A create of OpenRouter's with a film of so many bytes of base64 in it, piece by piece.
+    """
+    yield b'{"model": "google/veo-3.1", "prompt": "a boat", "input_references": [{"type": "video_url", "video_url": '
+    yield b'{"url": "data:video/mp4;base64,'
+    for _ in range(size // 2**20):
+        yield b"A" * 2**20
+    yield b'"}}]}'
+
+
+@pytest.mark.parametrize(("mebibytes", "status", "made"), [(96, 202, 1), (129, 413, 0)])
+async def test_a_body_is_taken_up_to_its_bound_and_refused_beyond(mebibytes: int, status: int, made: int) -> None:
+    """A film of 64 MiB in base64 is taken; what is over 128 MiB is told so in the provider's words, and read."""
+    async with (
+        running_simulator(dialect="openrouter") as simulator,
+        httpx2.AsyncClient(verify=False, timeout=60) as client,
+    ):
+        address = f"http://127.0.0.1:{simulator.port}/api/v1/videos"
+        reply = await client.post(
+            address, content=film_of(mebibytes * 2**20), headers={"content-type": "application/json"}
+        )
+        ledger = simulator.ledger()
+        assert (reply.status_code, ledger["creates"]["accepted"]) == (status, made)
+        assert ledger["requests"][-1]["size_bytes"] > mebibytes * 2**20
+        assert made or reply.json()["error"] == {"code": 413, "message": "The request is too large."}
+
+
 async def test_drop_before_makes_no_job() -> None:
     """The connection ends without a reply and nothing was made."""
     async with talking() as (client, simulator):

@@ -28,7 +28,7 @@ from vidrelay.simulator.words.vocabulary import CLIP, Answer, Asked, Call, Strea
 CLOSE = "vidrelay.close"
 """The scope's extension that ends the connection."""
 
-_MAX_BODY = 80 * 1024 * 1024
+_MAX_BODY = 128 * 1024 * 1024
 _CHUNK = 64 * 1024
 _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
@@ -67,13 +67,8 @@ class Exchange:
             await self._converse(HTTPConnection(scope), receive, send)
             return
         request = Request(scope, receive)
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _MAX_BODY:
-                await _hang_up(scope, receive)
-                return
-        seen = self._seen(request, request.method, body)
+        body, size = await _taken(request)
+        seen = self._seen(request, request.method, body or b"", size)
         if self.engine.down_until > self.engine.now():
             await _hang_up(scope, receive)
             return
@@ -89,7 +84,7 @@ class Exchange:
         """
         Serve one websocket.
         """
-        seen = self._seen(connection, "GET", b"")
+        seen = self._seen(connection, "GET", b"", 0)
         wire = None
         if self.engine.down_until <= self.engine.now():
             self.engine.ledger.requests.append(seen)
@@ -100,9 +95,9 @@ class Exchange:
         seen.status = 101
         await messages(wire.stream, receive, send, self.engine, breaks=wire.breaks_at is not None)
 
-    async def _reply(self, request: HTTPConnection, body: bytes, seen: Seen) -> Wire | None:
+    async def _reply(self, request: HTTPConnection, body: bytes | None, seen: Seen) -> Wire | None:
         """
-        What to send; None ends the connection without a reply.
+        What to send; None ends the connection without a reply. No `body` is one that was too large.
         """
         asked = Asked(
             method=seen.method,
@@ -116,6 +111,8 @@ class Exchange:
             return _json(self.words.error(404, "Not Found"))
         place, key = route.place, self.words.key(asked)
         seen.place, seen.key = place, mark(key)
+        if body is None:
+            return _json(self.words.error(413, "The request is too large."))
         fault = self.engine.faults.take(place)
         if fault:
             seen.fault = fault.told
@@ -275,7 +272,7 @@ class Exchange:
                 wire.headers["retry-after"] = format_datetime(_whole_second(at), usegmt=True)
         return wire
 
-    def _seen(self, request: HTTPConnection, method: str, body: bytes) -> Seen:
+    def _seen(self, request: HTTPConnection, method: str, body: bytes, size: int) -> Seen:
         return Seen(
             at=round(self.engine.now(), 3),
             method=method,
@@ -285,7 +282,7 @@ class Exchange:
             user_agent=request.headers.get("user-agent"),
             place=None,
             body=hashlib.sha256(body).hexdigest(),
-            size_bytes=len(body),
+            size_bytes=size,
         )
 
     def _note(self, answer: Answer, place: Place, seen: Seen) -> None:
@@ -328,6 +325,21 @@ class Exchange:
             yield body[start : start + step]
             if speed is not None:
                 await self.engine.clock.sleep(step / speed)
+
+
+async def _taken(request: Request) -> tuple[bytes | None, int]:
+    """
+    A body and its size. One over the limit is read to its end all the same, so that who sends it hears the answer, but
+    not kept: None.
+    """
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= _MAX_BODY:
+            body += chunk
+        else:
+            body.clear()
+    return (bytes(body) if size <= _MAX_BODY else None), size
 
 
 async def _hang_up(scope: Scope, receive: Receive) -> None:
