@@ -179,7 +179,7 @@ def test_a_draft_is_named_as_runway_knows_it() -> None:
 
 def test_a_deleted_clip_is_not_there() -> None:
     """DELETE has no body; after it the task is a 404."""
-    called = call_door(DOOR, "DELETE", "/v1/tasks/x", grant=lambda _: view_of(State.DONE, gone=True))
+    called = call_door(DOOR, "DELETE", "/v1/tasks/x", grant=lambda _: view_of(State.DONE))
     assert (called.reply.status, called.json) == (204, None)
     with pytest.raises(UnknownTask):
         call_door(DOOR, "GET", "/v1/tasks/x", grant=lambda _: view_of(State.DONE, gone=True))

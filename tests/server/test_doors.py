@@ -181,13 +181,14 @@ async def test_content_comes_in_ranges_from_the_file(door):
 
 
 async def test_content_that_is_not_there_yet_or_any_more_is_told(door):
-    """409 and 410, in the provider's shape."""
+    """409 and 404, in the provider's shape."""
     door.relay.make()
     assert (await door.client.get("/openai/v1/videos/t1/content")).status_code == 409
     door.relay.finish("t1")
     await door.client.delete("/openai/v1/videos/t1")
-    gone = await door.client.get("/openai/v1/videos/t1/content")
-    assert (gone.status_code, gone.json()["error"]["code"]) == (410, "result_gone")
+    for method, path in (("GET", ""), ("GET", "/content"), ("DELETE", "")):
+        gone = await door.client.request(method, f"/openai/v1/videos/t1{path}")
+        assert (gone.status_code, gone.json()["error"]["code"]) == (404, "unknown_task")
 
 
 async def test_an_uncertain_task_reads_as_under_way_until_it_is_stale(door):

@@ -35,7 +35,7 @@ from vidrelay.core.door import (
     View,
     Wish,
 )
-from vidrelay.core.errors import VidrelayError
+from vidrelay.core.errors import UnknownTask, VidrelayError
 from vidrelay.core.fingerprint import fingerprint
 from vidrelay.core.media import family_of
 from vidrelay.core.messages import Form, FormFile, Inline, Json
@@ -334,6 +334,17 @@ class DoorContract:
             assert (called.reply.task_id, called.reply.index) == (view.task.id, 0)
         else:
             assert view.files[0] in str(called.json)
+
+    def test_a_clip_that_was_deleted_is_not_there_for_any_call(self) -> None:
+        """Where clips can be deleted, their bytes and another delete are a 404 afterwards."""
+        deletes = [route.path for route in self.sheet.door.routes if route.method == "DELETE"]
+        view = view_of(State.DONE, gone=True)
+        calls = [("DELETE", path.format(id=view.task.id, version="v1")) for path in deletes]
+        if deletes and self.sheet.content is not None:
+            calls.append(("GET", self.sheet.content.format(id=view.task.id)))
+        for method, path in calls:
+            with pytest.raises(UnknownTask):
+                call_door(self.sheet.door, method, path, grant=_always(view))
 
     @pytest.mark.parametrize("status", [400, 403, 404, 409, 413, 422, 429, 500, 502, 503, 507])
     def test_an_error_keeps_its_status_and_words(self, status: int) -> None:

@@ -13,6 +13,7 @@ from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import CancelOutcome, Problem
 from vidrelay.providers.doorway import (
     MAX_INLINE_BYTES,
+    Granting,
     cancel,
     create_in,
     forget,
@@ -122,7 +123,7 @@ class GoogleDoor:
         """
         How a clip of Omni's stands.
         """
-        view = yield from there(call.params["id"], otherwise="The interaction is not there any more.")
+        view = yield from _there(call.params["id"])
         return JsonReply(value=_interaction(view))
 
     def stop(self, call: DoorCall) -> Answering:
@@ -138,7 +139,8 @@ class GoogleDoor:
         """
         Stop it where it has not ended, and delete its file.
         """
-        yield from forget(call.params["id"])
+        view = yield from _there(call.params["id"])
+        yield from forget(view.task.id)
         return JsonReply(value={})
 
     def download(self, call: DoorCall) -> Answering:
@@ -146,7 +148,7 @@ class GoogleDoor:
         A clip's bytes.
         """
         task_id, index = task_of(call.params["file"])
-        yield from look(task_id)
+        yield from there(task_id)
         return FileReply(task_id=task_id, index=index)
 
     def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
@@ -169,6 +171,10 @@ def _error(status: int, word: str, message: str, call: DoorCall) -> JsonReply:
     if "/interactions" in call.path:
         error = {"code": word.lower(), "message": message}
     return JsonReply(status=status, value={"error": error})
+
+
+def _there(task_id: str) -> Granting:
+    return there(task_id, otherwise="The interaction is not there any more.")
 
 
 def _name(view: View) -> str:

@@ -74,7 +74,8 @@ class LumaDoor:
         """
         Stop it where it has not ended, and delete its file.
         """
-        yield from forget(call.params["id"])
+        view = yield from there(call.params["id"])
+        yield from forget(view.task.id)
         return JsonReply(value=None, status=204)
 
     def ping(self, call: DoorCall) -> Answering:

@@ -9,7 +9,6 @@ from typing import Any
 from vidrelay.core.door import (
     Answering,
     DoorCall,
-    DoorReply,
     DoorRoute,
     FileReply,
     FormBody,
@@ -18,7 +17,7 @@ from vidrelay.core.door import (
     View,
     Wish,
 )
-from vidrelay.core.errors import InvalidRequest, UnknownTask
+from vidrelay.core.errors import InvalidRequest
 from vidrelay.core.task import Problem
 from vidrelay.providers.doorway import (
     count_in,
@@ -30,13 +29,14 @@ from vidrelay.providers.doorway import (
     picture_in,
     submit,
     taken_force,
+    there,
     unix,
 )
 from vidrelay.providers.openai import parameters
 from vidrelay.providers.openai.words import FILE_ID, IMAGE_URL, REFERENCE, REFERENCES
 from vidrelay.providers.paging import newest
 
-POLL_MS = "500"
+_PACE = {"openai-poll-after-ms": "500"}
 """A status read costs nothing here, and an SDK that is not told otherwise takes a second."""
 
 MAX_PAGE = 100
@@ -79,14 +79,14 @@ class OpenAiDoor:
             body[REFERENCE] = reference if isinstance(found, str) else found
         prepared = parameters.as_sent(body)
         view = yield from submit(prepared, prompt=str(body.get("prompt") or ""), force=force)
-        return _video(view)
+        return JsonReply(value=_object(view), headers=_PACE)
 
     def retrieve(self, call: DoorCall) -> Answering:
         """
         How a clip stands.
         """
-        view = yield from look(call.params["id"])
-        return _video(view)
+        view = yield from there(call.params["id"])
+        return JsonReply(value=_object(view), headers=_PACE)
 
     def several(self, call: DoorCall) -> Answering:
         """
@@ -107,14 +107,15 @@ class OpenAiDoor:
         variant = call.query.get("variant", "video")
         if variant != "video" and variant not in map(str, range(16)):
             raise InvalidRequest(f"vidrelay keeps the clip alone, not its {variant[:40]}.", field="variant")
-        yield from look(call.params["id"])
+        yield from there(call.params["id"])
         return FileReply(task_id=call.params["id"], index=0 if variant == "video" else int(variant))
 
     def delete(self, call: DoorCall) -> Answering:
         """
         Stop it where it has not ended, and delete its file.
         """
-        view = yield from forget(call.params["id"])
+        view = yield from there(call.params["id"])
+        yield from forget(view.task.id)
         return JsonReply(value={"id": view.task.id, "object": "video.deleted", "deleted": True})
 
     def write_error(self, problem: Problem, call: DoorCall) -> JsonReply:
@@ -165,12 +166,6 @@ def _oldest(after: str | None) -> Generator[Wish, Any, list[View]]:
         views += newer
         if len(newer) < MAX_PAGE:
             return [view for view in reversed(views) if not view.gone]
-
-
-def _video(view: View) -> DoorReply:
-    if view.gone:
-        raise UnknownTask("The clip is not there any more.")
-    return JsonReply(value=_object(view), headers={"openai-poll-after-ms": POLL_MS})
 
 
 def _object(view: View) -> dict[str, Any]:

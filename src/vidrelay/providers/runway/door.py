@@ -88,7 +88,8 @@ class RunwayDoor:
         """
         Stop it where it has not ended, and delete its file.
         """
-        yield from forget(call.params["id"])
+        view = yield from there(call.params["id"])
+        yield from forget(view.task.id)
         return JsonReply(value=None, status=204)
 
     def start_upload(self, call: DoorCall) -> Answering:
