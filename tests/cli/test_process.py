@@ -250,6 +250,29 @@ def test_a_cancelled_task_exits_1_and_cancel_says_what_came_of_it(shell: Shell, 
     assert shell.run("watch", task_id).returncode == 1
 
 
+def test_what_is_in_line_is_cancelled_before_a_place_is_freed(shell: Shell) -> None:
+    """
+    Of five tasks that are cancelled at once, at a provider that stops jobs, none is sent after that; one that is not
+    there keeps no other going, and makes the exit status 1.
+    """
+    child = shell.start("simulate", "--dialect", "replicate", "--port", "0", "--run-seconds", "60")
+    url = first_line(child).split()[-1]
+    shell.configure(f'[accounts.main]\nprovider = "replicate"\nbase_url = "{url}"\nwindow = 1\n')
+    shell.env["REPLICATE_API_TOKEN"] = "r8-test"
+    made = [shell.run("generate", f"Fox {number}", "--model", "lab/film", "--no-wait") for number in range(5)]
+    ids = [one.stdout.strip() for one in made]
+    with_patience(lambda: json.loads(shell.run("show", ids[0], "--json").stdout)["state"] == "running")
+    cancelled = shell.run("cancel", ids[0], "nobody", *ids[1:], ids[0], "--json")
+    told = [json.loads(line) for line in cancelled.stdout.splitlines()]
+    assert [task["taskId"] for task in told] == ids[::-1]
+    assert {task["state"] for task in told} == {"cancelled"}
+    assert cancelled.returncode == 1
+    assert "vidrelay tasks" in cancelled.stderr
+    ledger = httpx2.get(f"{url}/_ledger", trust_env=False, verify=False).json()
+    assert ledger["creates"]["received"] == 1
+    child.send_signal(signal.SIGTERM)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -25,10 +25,10 @@ def graph(text: str = "a boat", seed: int = 7) -> dict[str, Any]:
     }
 
 
-def comfyui(world: Any, *options: str, account: str = "") -> Any:
+def comfyui(world: Any, *options: str, account: str = "", window: int = 2) -> Any:
     """A relay before a pretend ComfyUI server."""
     simulator = world.simulate("--dialect", "comfyui", "--run-seconds", "0.3", *options)
-    world.configure(simulator, provider="comfyui", api="", account=account, relay='token = "keep"')
+    world.configure(simulator, provider="comfyui", api="", account=account, window=window, relay='token = "keep"')
     world.start()
     return simulator
 
@@ -59,6 +59,20 @@ def test_a_job_is_found_by_its_clients_own_id_after_a_kill(world):
     world.until_true(lambda: OWN in world.http.get(f"/comfyui/history/{OWN}").json())
     assert list(world.http.get("/comfyui/history").json()) == [OWN]
     assert len(simulator.ledger()["jobs"]) == 1
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_the_wish_to_stop_all_sends_nothing_more(world, clears):
+    """One job waits at the server and seven here; none of those is sent when that one's place is free."""
+    simulator = comfyui(world, "--queue-seconds", "60", window=1)
+    ids = [
+        world.http.post("/comfyui/prompt", json={"prompt": graph(seed=seed)}).json()["prompt_id"] for seed in range(8)
+    ]
+    world.until(ids[0], "running")
+    world.http.post("/comfyui/queue", json={"clear": True} if clears else {"delete": ids}).raise_for_status()
+    for task_id in ids:
+        world.until(task_id, "cancelled")
+    assert simulator.ledger()["creates"]["received"] == 1
 
 
 def test_what_the_door_does_not_answer_is_passed_on_where_that_is_wanted(world):

@@ -214,6 +214,16 @@ def test_only_what_waits_is_deleted_and_only_what_works_is_interrupted() -> None
             stopped("/interrupt", body, *both)
 
 
+def test_what_waits_here_is_stopped_before_a_place_is_freed() -> None:
+    """From the end of the line on, and only then what the server has: nothing is sent after the wish to stop."""
+    there, *here = [of_graph(state) for state in (State.RUNNING, State.QUEUED, State.QUEUED)]
+    views = [replace(view, task=replace(view.task, seq=seq)) for seq, view in enumerate((there, *here))]
+    ids = [view.task.id for view in views]
+    for body in ({"clear": True}, {"delete": ids}, {"clear": True, "delete": ids}):
+        assert stopped("/queue", body, *views) == ids[::-1]
+        assert stopped("/queue", body, *views[1:], views[0]) == [ids[2], ids[1], ids[0]]
+
+
 def test_an_id_that_was_chosen_twice_means_the_latest() -> None:
     """The first job of that id, another one, is not stopped for it."""
     first, latest = of_graph(State.QUEUED, prompt_id="mine"), of_graph(State.QUEUED)

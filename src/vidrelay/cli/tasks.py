@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidrelay.cli.terminal import Exit, Where, exit_of, out, out_json, say, shortened, shown, span, table
-from vidrelay.core.errors import InvalidRequest
+from vidrelay.cli.terminal import (
+    Exit,
+    Where,
+    exit_of,
+    exit_of_error,
+    fault_lines,
+    out,
+    out_json,
+    say,
+    shortened,
+    shown,
+    span,
+    table,
+)
+from vidrelay.core.errors import InvalidRequest, RequestError
 from vidrelay.core.task import LIVE, Resolution, State
 
 if TYPE_CHECKING:
@@ -171,11 +184,38 @@ def cancel(context: typer.Context, task_ids: Ids, as_json: AsJson = False) -> No
 async def _cancel(where: Where, task_ids: list[str], as_json: bool) -> Exit:
     from vidrelay.cli.words import cancelled
 
+    status = Exit.DONE
     async with where.client() as client:
-        for task_id in task_ids:
-            task = await client.cancel(task_id)
+        # Those in line go first, the last of them first: a place that frees must not be taken by one of them.
+        for task_id in await _last_first(client, task_ids):
+            try:
+                task = await client.cancel(task_id)
+            except RequestError as error:
+                # One that cannot be stopped must not keep the others going.
+                status = max(status, exit_of_error(error))
+                for line in fault_lines(error):
+                    say(line)
+                continue
             out_json(task.json) if as_json else say(f"{task.id}  {cancelled(task)}")
-    return Exit.DONE
+    return status
+
+
+async def _last_first(client: "Client", task_ids: list[str]) -> list[str]:
+    """
+    The ids, each once: of tasks that are in line here, from its end on, then of all others.
+    """
+    if len(task_ids) == 1:
+        return task_ids
+    places: dict[str, int] = {}
+    for task_id in task_ids:
+        try:
+            task = await client.task(task_id)
+        except RequestError:
+            # To stop it will say why.
+            places[task_id] = -1
+        else:
+            places[task_id] = -1 if task.ahead is None else task.ahead
+    return sorted(places, key=lambda task_id: -places[task_id])
 
 
 def resolve(

@@ -22,7 +22,7 @@ from vidrelay.core.door import (
 )
 from vidrelay.core.errors import InvalidRequest, UnknownAsset, UnknownTask
 from vidrelay.core.media import EXTENSIONS
-from vidrelay.core.task import Asset, JsonObject, Problem
+from vidrelay.core.task import Asset, JsonObject, Problem, State
 from vidrelay.providers.comfyui import graph as graphs
 from vidrelay.providers.comfyui import parameters
 from vidrelay.providers.comfyui.telling import ENDED, ComfyUiHearing, entry, id_of, item
@@ -265,8 +265,11 @@ def _stop(wanted: list[Any], views: list[View], phase: Phase) -> Generator[Wish,
     """
     Stop those of the account's live tasks that are named and are in that phase. As ComfyUI, this passes over ids that
     are not known. One that clients have chosen more than once means the latest, as everywhere.
+
+    Those in line here go first, newest first: a place that frees at the server must not be taken by one of them.
     """
     ours, chosen = {view.task.id: view for view in views}, {id_of(view.task): view for view in views}
+    meant: dict[str, View] = {}
     for prompt_id in wanted:
         if not isinstance(prompt_id, str):
             continue
@@ -277,7 +280,9 @@ def _stop(wanted: list[Any], views: list[View], phase: Phase) -> Generator[Wish,
             except UnknownTask:
                 view = chosen.get(prompt_id)
         if view is not None and view.phase is phase:
-            yield from cancel(view.task.id)
+            meant[view.task.id] = view
+    for view in sorted(meant.values(), key=lambda view: (view.task.state is not State.QUEUED, -view.task.seq)):
+        yield from cancel(view.task.id)
 
 
 def _prompt(graph: JsonObject) -> str:
