@@ -254,13 +254,15 @@ class Answering:
     Stands for a client of a relay with these accounts.
     """
 
-    def __init__(self, *providers: str, tls_port: int | None = None) -> None:
+    def __init__(self, *providers: str, tls_port: int | None = None, door_key: bool = False) -> None:
         told = {"token": "vrl_" + "a" * 40, "pid": 1, "version": "0", "instance": "i", "started_at": "now"}
         self.beacon = Beacon(port=61000, tls_port=tls_port, **told)
         self._providers = providers
+        self._door_key = door_key
 
-    async def accounts(self) -> list[dict[str, str]]:
-        return [{"name": f"my-{provider}", "provider": provider} for provider in self._providers]
+    async def accounts(self) -> list[dict[str, object]]:
+        door_key = self._door_key
+        return [{"name": f"my-{one}", "provider": one, "doorKey": door_key} for one in self._providers]
 
 
 async def test_of_two_that_share_a_variable_the_second_is_told_of(tmp_path: Path) -> None:
@@ -281,6 +283,10 @@ async def test_an_address_with_the_doors_own_key_is_told(tmp_path: Path, name: s
     found = await variables(client, tmp_path, {}, only=[name])
     key = door_key(client.beacon.token, account="my-comfyui")
     assert found.notes[name].endswith(f"then it is http://127.0.0.1:61000/{name}/~{key}")
+    client = Answering("openai", "comfyui", door_key=True)
+    found = await variables(client, tmp_path, {}, only=[name])
+    assert found.notes[name].startswith(f"its server is http://127.0.0.1:61000/{name}/~{key};")
+    assert "door_key" not in found.notes[name]
 
 
 async def test_a_relay_that_speaks_no_https_is_told_of(tmp_path: Path) -> None:

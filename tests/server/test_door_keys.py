@@ -151,3 +151,12 @@ async def test_it_comes_into_no_log(door, caplog):
         told = record.getMessage() + (logging.Formatter().formatException(record.exc_info) if record.exc_info else "")
         assert KEY not in told
         assert wrong not in told
+
+
+async def test_accounts_tell_which_doors_it_opens(door):
+    """`vidrelay env` prints the address with the key in it for those."""
+    told = await door.client.get("/accounts", headers={"X-Local-Token": TOKEN})
+    assert [account["doorKey"] for account in told.json()["accounts"] if account["name"] == "main"] == [True]
+    door.relay.ways = {name: DoorWay(account="main", door=way.door) for name, way in door.relay.ways.items()}
+    told = await door.client.get("/accounts", headers={"X-Local-Token": TOKEN})
+    assert not any(account["doorKey"] for account in told.json()["accounts"])

@@ -89,19 +89,17 @@ def _named(name: str, accounts: Sequence[Mapping[str, Any]]) -> _Door:
     return name, provider, sdk
 
 
-def _account_of(place: str, accounts: Sequence[Mapping[str, Any]]) -> str:
+def _account_of(place: str, accounts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """
     The account behind the door of that name: the one that is called so, or else the provider's first.
     """
-    names = [str(account.get("name")) for account in accounts]
-    return (
-        place
-        if place in names
-        else next(name for name, account in zip(names, accounts, strict=True) if account.get("provider") == place)
-    )
+    named = {str(account.get("name")): account for account in accounts}
+    return named.get(place) or next(account for account in accounts if account.get("provider") == place)
 
 
-def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon, *, account: str) -> None:
+def _point(
+    found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon, *, account: Mapping[str, Any]
+) -> None:
     """
     Add one provider's.
     """
@@ -114,7 +112,7 @@ def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon
             )
         origin = f"https://{_LOOPBACK}:{beacon.tls_port}"
     base = f"{origin}/{place}{sdk.path}"
-    note = sdk.code
+    note = (account.get("doorKey") is True and sdk.keyed) or sdk.code
     for name in sdk.bases:
         if found.values.setdefault(name, base) != base:
             note = f'{name} is another one\'s here, so say in the program: base_url="{{base}}"'
@@ -126,7 +124,7 @@ def _point(found: Variables, place: str, provider: str, sdk: Sdk, beacon: Beacon
         found.notes[provider if place == provider else place] = note.format(
             base=base,
             key=beacon.token,
-            keyed=f"{origin}/{place}/~{door_key(beacon.token, account=account)}{sdk.path}",
+            keyed=f"{origin}/{place}/~{door_key(beacon.token, account=str(account.get('name')))}{sdk.path}",
         )
 
 

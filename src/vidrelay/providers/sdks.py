@@ -19,7 +19,8 @@ class Sdk:
     are those of an SDK that puts `https://` before what they hold, each with what stands behind the door's place in it.
     `keys` take the key; `unset` are other variables with a key, which must not be there. `code` is what must be said in
     the program, where variables do not suffice: `{base}` stands for the base address, `{key}` for the key, and
-    `{keyed}` for the base address with the door's own key in it, which an account may have.
+    `{keyed}` for the base address with the door's own key in it, which an account may have; `keyed` is said instead
+    where it has that.
     """
 
     bases: tuple[str, ...] = ()
@@ -28,6 +29,7 @@ class Sdk:
     keys: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     code: str = ""
+    keyed: str = ""
 
     @property
     def needs_tls(self) -> bool:
@@ -72,7 +74,8 @@ SDKS: Mapping[str, Sdk] = {
     "new-api": Sdk(bases=("OPENAI_BASE_URL",), path="/v1", keys=("OPENAI_API_KEY",)),
     "comfyui": Sdk(
         code='its server is {base}, with "Authorization: Bearer {key}"; for a program that can send no key, say '
-        "door_key = true in the account: then it is {keyed}"
+        "door_key = true in the account: then it is {keyed}",
+        keyed='its server is {keyed}; a program that can send a key takes {base}, with "Authorization: Bearer {key}"',
     ),
 }
 

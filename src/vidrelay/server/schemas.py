@@ -168,6 +168,7 @@ _ACCOUNT = _object(
         "provider": _TEXT,
         "isDefault": {"type": "boolean"},
         "keyFrom": _or_null(_TEXT),
+        "doorKey": {"type": "boolean"},
         "windows": {"type": "array", "items": _WINDOW},
         "quota": _or_null(
             _object({"left": {"type": "number"}, "unit": _TEXT, "resetsAt": _or_null(_INSTANT), "toldAt": _INSTANT})

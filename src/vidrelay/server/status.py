@@ -49,7 +49,7 @@ class StatusCalls:
         """
         How each account stands.
         """
-        return json_answer({"accounts": [account_json(account) for account in self._relay.accounts()]})
+        return json_answer({"accounts": [self._account(account) for account in self._relay.accounts()]})
 
     async def resume(self, call: Call) -> ASGIApp:
         """
@@ -57,7 +57,7 @@ class StatusCalls:
         """
         no_fields(call.body)
         try:
-            return json_answer(account_json(await self._relay.resume(call.params["name"])))
+            return json_answer(self._account(await self._relay.resume(call.params["name"])))
         except UnknownAccount as exc:
             # In a request an unknown account is a wrong field; in a path it is a path to nothing.
             return problem_answer(exc, status=404)
@@ -133,10 +133,15 @@ class StatusCalls:
 
         return answer_then_stop
 
+    def _account(self, account: AccountStatus) -> dict[str, Any]:
+        ways = self._relay.doors().values()
+        return account_json(account, door_key=any(way.door_key and way.account == account.name for way in ways))
 
-def account_json(account: AccountStatus) -> dict[str, Any]:
+
+def account_json(account: AccountStatus, *, door_key: bool) -> dict[str, Any]:
     """
-    An account as `GET /accounts` shows it; `quota` is null where the provider tells none.
+    An account as `GET /accounts` shows it; `quota` is null where the provider tells none. `door_key`: its door is
+    opened by a key in the path too.
     """
     pause = account.pause
     return {
@@ -144,6 +149,7 @@ def account_json(account: AccountStatus) -> dict[str, Any]:
         "provider": account.provider,
         "isDefault": account.is_default,
         "keyFrom": account.key_from,
+        "doorKey": door_key,
         "windows": [
             {
                 "name": window.name,
