@@ -172,6 +172,10 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'ftp://api.example'", ":3", "https"),
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'http://127.0.0.1:/v1'", ":3", "plain address"),
         ("[accounts.a]\nprovider = 'openai'\nbase_url = 'https://api.example/?a=1'", ":3", "must not hold"),
+        *(
+            (f"[accounts.a]\nprovider = 'openai'\nbase_url = 'https://api.example{path}'", ":3", "must not hold a path")
+            for path in ("/./v1", "/v2/../v1", "/v1/.", "/..", "//v1")
+        ),
         ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['*']", ":3", "host names"),
         ("[accounts.a]\nprovider = 'openai'\nallow_hosts = ['10.0.0.1']", ":3", "host names"),
         ("[accounts]\na = 1", ":2", "must be a table"),

@@ -373,6 +373,8 @@ def _base_url_fault(text: str, private: bool) -> str | None:
         return "must not hold a name or password; use key_env, key_file or keyring"
     if parts.query or parts.fragment or "?" in text or "#" in text:
         return "must not hold ? or #"
+    if not {".", ".."}.isdisjoint(parts.path.split("/")) or "//" in parts.path.rstrip("/"):
+        return "must not hold a path with /./, /../ or //"
     if parts.scheme not in ("http", "https"):
         return "must begin with https://"
     if parts.scheme == "http" and not (is_loopback_host(host) or private):
