@@ -4,6 +4,7 @@ Doors over real processes: one task whichever way it came in, and calls that are
 
 import base64
 import io
+import json
 
 import httpx2
 import pytest
@@ -148,6 +149,38 @@ def test_one_film_is_one_film_whichever_way_it_came(world):
     assert (form.status_code, form.json()["id"]) == (200, inline.json()["id"])
     world.until(form.json()["id"], "done")
     assert simulator.ledger()["creates"]["received"] == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [
+        ("video_to_video", {"model": "aleph2", "promptText": "in winter", "videoUri": "FILM"}),
+        ("video_to_video", {"model": "seedance2", "promptVideo": "FILM"}),
+        ("video_upscale", {"model": "magnific_video_upscaler_creative", "videoUri": "FILM"}),
+        (
+            "character_performance",
+            {
+                "model": "act_two",
+                "character": {"type": "video", "uri": "FILM"},
+                "reference": {"type": "video", "uri": "FILM"},
+            },
+        ),
+    ],
+)
+def test_each_create_of_runways_door_makes_its_clip(world, tmp_path, call, body):
+    """The pretend provider has the calls that the door answers, and wants the film in each of them."""
+    key = tmp_path / "key"
+    key.write_text("right")
+    key.chmod(0o600)
+    simulator = world.simulate("--dialect", "runway", "--key", "right", "--run-seconds", "0.3")
+    world.configure(simulator, provider="runway", api="", account=f'key_file = "{key}"')
+    world.start()
+    uri = f"data:video/mp4;base64,{base64.b64encode(film()).decode()}"
+    sent = json.loads(json.dumps(body).replace("FILM", uri))
+    world.until(world.http.post(f"/runway/v1/{call}", json=sent).json()["id"], "done")
+    without = world.http.post(f"/runway/v1/{call}", json={"model": body["model"], "promptText": "no film"}).json()["id"]
+    world.until(without, "failed")
+    assert len(simulator.ledger()["jobs"]) == 1
 
 
 @pytest.mark.parametrize("way", ["in line", "uploaded"])

@@ -1,5 +1,5 @@
 """
-Runway's words: `/v1/text_to_video`, `/v1/image_to_video`, `/v1/tasks`, `/v1/organization`, `/v1/uploads`.
+Runway's words: `/v1/text_to_video` and the other creates, `/v1/tasks`, `/v1/organization`, `/v1/uploads`.
 """
 
 import re
@@ -11,7 +11,7 @@ from vidrelay.simulator.faults import Place
 from vidrelay.simulator.ids import uuid
 from vidrelay.simulator.words.vocabulary import Answer, Asked, Call, Route, Why, Words, iso
 
-_CREATE = re.compile(r"/v1/(text_to_video|image_to_video)")
+_CREATE = re.compile(r"/v1/(text_to_video|image_to_video|video_to_video|video_upscale|character_performance)")
 _TASK = re.compile(r"/v1/tasks/([^/]+)")
 _STORAGE = "/upload-storage"
 _VERSION = "2024-11-06"
@@ -110,6 +110,7 @@ class RunwayWords(Words):
         fields["seconds"] = str(body.get("duration", 5))
         frames = body.get("promptImage")
         pictures = (len(frames) if isinstance(frames, list) else 1 if frames else 0) + len(body.get("references") or [])
+        pictures += len(_films(call.what, model))
         job = self.engine.create(call.key, fields, pictures=pictures, data=body, shape=uuid)
         return Answer(data={"id": job.id, "estimatedCost": {"credits": 60}}, job=job)
 
@@ -192,6 +193,28 @@ class RunwayWords(Words):
         return self.engine.now() - (job.ended or 0.0)
 
 
+def _films(call: str, model: str) -> tuple[str, ...]:
+    """
+    The fields of what a create is made from, where that is a film.
+    """
+    match call:
+        case "video_to_video":
+            return ("videoUri",) if "aleph" in model else ("promptVideo",)
+        case "video_upscale":
+            return ("videoUri",)
+        case "character_performance":
+            return ("character", "reference")
+    return ()
+
+
+def _is_film(value: Any) -> bool:
+    """
+    Whether that is an address, or an object that says what is at one.
+    """
+    uri = value.get("uri") if isinstance(value, dict) and value.get("type") in ("video", "image") else value
+    return isinstance(uri, str) and uri.startswith(("https://", "data:", "runway://"))
+
+
 def _fault(body: dict[str, Any], call: str) -> str | None:
     """
     The field that is wrong, None where none is.
@@ -199,6 +222,8 @@ def _fault(body: dict[str, Any], call: str) -> str | None:
     model = body.get("model")
     if not isinstance(model, str) or not model:
         return "model"
+    if call not in ("text_to_video", "image_to_video"):
+        return next((name for name in _films(call, model) if not _is_film(body.get(name))), None)
     if (call == "image_to_video") != bool(body.get("promptImage")):
         return "promptImage"
     prompt = body.get("promptText")
