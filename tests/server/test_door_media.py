@@ -57,7 +57,7 @@ def asking(address: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("data", "kind"), MEDIA.values(), ids=MEDIA)
-@pytest.mark.parametrize("label", ["its own", "application/octet-stream"])
+@pytest.mark.parametrize("label", ["its own", "application/octet-stream", ""])
 async def test_a_film_or_a_sound_in_line_is_kept_by_its_bytes(door: Served, data: bytes, kind: str, label: str) -> None:
     """
     However long it is, and though its SDK has no name for it.
@@ -70,6 +70,37 @@ async def test_a_film_or_a_sound_in_line_is_kept_by_its_bytes(door: Served, data
     assert door.relay.assets == [data]
     assert prepared.parameters["videoUri"] == asset_parameter(asset)
     assert asset.media_type == kind
+
+
+@pytest.mark.parametrize("size", [600, LONG * 9], ids=["short", "long"])
+@pytest.mark.parametrize("lead", range(4))
+@pytest.mark.parametrize("signs", [r"%2B %2F %3D", r"%2b %2f %3d", r"\u002B \u002F \u003D", r"\u002b / ="])
+async def test_base64_may_be_written_with_escapes(door: Served, signs: str, lead: int, size: int) -> None:
+    """
+    As browsers write it in an address, and some programs in JSON; an escape may lie across two pieces of a long one.
+    """
+    # Nothing but escapes lies where one piece ends, whatever stands before.
+    length = size + 1 + lead % 2
+    data = movie(length)[:99] + (b"\xfb\xef\xff" * size)[: length - 99]
+    text = base64.b64encode(data).decode()
+    for sign, written in zip("+/=", signs.split(), strict=True):
+        text = text.replace(sign, written)
+    body = f'{{"model": "aleph2", "videoUri": "data:video/mp4;{"x" * lead};base64,{text}"}}'
+    answer = await door.client.post(PATH, content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, door.relay.assets) == (200, [data])
+
+
+@pytest.mark.parametrize("end", ["%", "%2", "%41", "%00", "%252B", "\\\\", "\\u0041", "\\\\u002B"])
+async def test_another_escape_is_no_base64(door: Served, end: str) -> None:
+    """
+    Nor is one that is not whole, in the midst of a long text or at its end.
+    """
+    text = base64.b64encode(LONG_FILM + bytes(-len(LONG_FILM) % 3)).decode()
+    for long in (text + end, text[:4000] + end + text[4000:]):
+        body = f'{{"model": "aleph2", "videoUri": "data:video/mp4;base64,{long}"}}'
+        answer = await door.client.post(PATH, content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 415
+    assert not door.relay.assets
 
 
 async def test_a_label_may_say_more_than_the_kind(door: Served) -> None:

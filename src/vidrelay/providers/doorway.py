@@ -44,10 +44,10 @@ FORCE = "vidrelay_force"
 """The field in a body that asks for another version, for SDKs that pass on a field and no header."""
 
 DATA_URI = re.compile(
-    # An SDK that knows no file name writes media as bytes of any kind; they show themselves by their start: PNG, JPEG,
-    # RIFF (WebP, WAV, AVI), Matroska, MP4, and the sounds.
-    r"data:(?:(?:image|video|audio)/[a-z0-9.+-]{1,40}[^,]{0,100};base64,|application/octet-stream;base64,"
-    r"(?=(?-i:iVB|/9j|UklGR|GkXfo|AAAA.[GWm2]Z0eX|SUQz|T2dnU|ZkxhQ|//[sM])))",
+    # Who knows no file name writes media as bytes of any kind, or of none; they show themselves by their start: PNG,
+    # JPEG, RIFF (WebP, WAV, AVI), Matroska, MP4, and the sounds.
+    r"data:(?:(?:image|video|audio)/[a-z0-9.+-]{1,40}[^,]{0,100};base64,|(?:application/octet-stream)?;base64,"
+    r"(?=(?-i:iVB|(?:/|%2[Ff])9j|UklGR|GkXfo|AAAA.[GWm2]Z0eX|SUQz|T2dnU|ZkxhQ|(?:/|%2[Ff]){2}[sM])))",
     re.IGNORECASE,
 )
 """A picture, film or sound as a data URI."""

@@ -7,7 +7,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import BinaryIO
 
 from vidrelay.core.errors import UnsupportedMedia
@@ -18,6 +18,31 @@ READ_BYTES = 256 * 1024
 _PREFIX = re.compile(rb"data:[^,]{0,200};base64,", re.IGNORECASE)
 _SPACE = re.compile(rb"[ \t\r\n]+")
 _ESCAPED_SPACE = re.compile(rb"\\[nrt]")
+_ESCAPED = {
+    rb"\u002b": b"+",
+    rb"\u002B": b"+",
+    rb"\u002f": b"/",
+    rb"\u002F": b"/",
+    rb"\u003d": b"=",
+    rb"\u003D": b"=",
+}
+"""What some JSON writers make of base64's other signs."""
+_PERCENT = {
+    b"%2b": b"+",
+    b"%2B": b"+",
+    b"%2f": b"/",
+    b"%2F": b"/",
+    b"%3d": b"=",
+    b"%3D": b"=",
+    b"%0a": b"",
+    b"%0A": b"",
+    b"%0d": b"",
+    b"%0D": b"",
+    b"%20": b"",
+}
+"""What browsers make of them and of line breaks in an address. Any other escape is none of base64."""
+_UNFINISHED = re.compile(rb"(?:\\(?:u[0-9A-Fa-f]{0,3})?|%[0-9A-Fa-f]?)\Z")
+"""An escape that may go on in the next piece."""
 
 
 async def pieces(file: BinaryIO) -> AsyncIterator[bytes]:
@@ -50,11 +75,26 @@ async def from_long(text: LongText) -> AsyncIterator[bytes]:
     reader, kept = _Reader(), b""
     text.rewind()
     while piece := await asyncio.to_thread(text.read, READ_BYTES):
-        data = kept + piece
-        # An escape may lie across two pieces.
-        kept = b"\\" if data.endswith(b"\\") else b""
-        yield reader.take(_ESCAPED_SPACE.sub(b"", data.removesuffix(b"\\").replace(b"\\/", b"/")))
-    yield reader.end()
+        data, kept = _finished(kept + piece)
+        if b"\\" in data:
+            data = _ESCAPED_SPACE.sub(b"", _replaced(data, _ESCAPED).replace(b"\\/", b"/"))
+        yield reader.take(data)
+    yield reader.take(kept) + reader.end()
+
+
+def _finished(data: bytes) -> tuple[bytes, bytes]:
+    """
+    The data up to an escape that is not whole yet, and that.
+    """
+    found = _UNFINISHED.search(data, max(0, len(data) - 5))
+    return (data[: found.start()], found[0]) if found else (data, b"")
+
+
+def _replaced(data: bytes, signs: Mapping[bytes, bytes]) -> bytes:
+    # Sign by sign, not escape by escape: there may be one in every three bytes.
+    for escape, sign in signs.items():
+        data = data.replace(escape, sign)
+    return data
 
 
 class _Reader:
@@ -68,12 +108,14 @@ class _Reader:
 
     def take(self, data: bytes) -> bytes:
         """
-        The bytes of this piece, but for those of a group of four that is not whole yet.
+        The bytes of this piece, which ends within no escape, but for those of a group of four that is not whole yet.
         """
         if not self._begun:
             self._begun = True
             prefix = _PREFIX.match(data)
             data = data[prefix.end() :] if prefix else data
+        if b"%" in data:
+            data = _replaced(data, _PERCENT)
         data = self._kept + _SPACE.sub(b"", data).translate(bytes.maketrans(b"-_", b"+/"))
         whole = len(data) // 4 * 4
         self._kept = data[whole:]
