@@ -41,6 +41,7 @@ class Bench:
     adapter: ToyAdapter = field(default_factory=ToyAdapter)
     others: dict[str, ToyProvider] = field(default_factory=dict)
     window: int | None = 2
+    room: bool = True
     policy: Policy = POLICY
     chance: Callable[[], float] = lambda: 0.5
     wrap: Callable[[Any], Any] = lambda port: port
@@ -65,7 +66,7 @@ class Bench:
                 adapter=self.adapter,
                 transport=provider,
                 downloader=HttpDownloader(
-                    provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: True
+                    provider, files, self.clock, slots=asyncio.Semaphore(2), has_room=lambda _: self.room
                 ),
                 window=WindowSetting(limits={"*": self.window} if self.window is not None else None),
                 drop_idle=provider.drop_idle,

@@ -296,7 +296,7 @@ async def test_a_wish_to_cancel_waits_as_the_provider_asks(bench):
 
 
 async def test_files_of_the_providers_own_wait_for_the_end_of_a_rest(bench):
-    """A download that takes the account's key is a call as any other."""
+    """A download that takes the account's key is a call as any other, and its task says what it waits for."""
     bench.adapter = TellingAdapter()
     bench.provider.arm("download", 500)
     async with bench.running():
@@ -308,4 +308,7 @@ async def test_files_of_the_providers_own_wait_for_the_end_of_a_rest(bench):
         calls = len(bench.provider.calls)
         await bench.clock.advance(55)
         assert len(bench.provider.calls) == calls
+        told = bench.relay.standing(await bench.relay.get(task.id))
+        assert (told.blocked.reason, told.waiting_for) == ("rate", told.blocked)
+        assert told.blocked.until > bench.clock.now()
         await bench.until(task.id, State.DONE, within=100)

@@ -3,6 +3,7 @@ Troubles that last, that come in crowds, or that are one account's alone.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -83,6 +84,43 @@ async def test_a_task_tells_why_its_result_is_not_here_yet(bench, fault):
     assert (told.reason, asked_again) == ("network", True)
     assert told.detail
     assert heard.qsize() < 6
+
+
+async def test_a_task_tells_that_its_result_waits_for_room_on_the_disk(bench):
+    """As `blocked` too, with the next try's time as that moves on; whoever watches is told once, not at each try."""
+    bench.room = False
+    async with bench.running():
+        task = await bench.submit()
+        await bench.until(task.id, State.DOWNLOADING)
+        with bench.relay.watch() as heard:
+            for _ in range(4):
+                await bench.clock.advance(25)
+                told = bench.relay.standing(await bench.relay.get(task.id))
+                assert told.blocked == told.waiting_for
+                assert told.blocked.reason == "disk"
+                assert "room on the disk" in told.blocked.detail
+                assert bench.clock.now() < told.blocked.until <= bench.clock.now() + timedelta(seconds=30)
+            assert heard.qsize() == 0
+            bench.room = True
+            await bench.until(task.id, State.DONE, within=40)
+    assert bench.relay.standing(await bench.relay.get(task.id)).blocked is None
+    assert len(bench.provider.creates) == 1
+
+
+async def test_who_watches_is_told_when_the_disk_becomes_too_full_for_a_result(bench):
+    """One announcement beside those of the states, and it says why and until when."""
+    async with bench.running():
+        task = await bench.submit()
+        bench.provider.faults["download"] = Endless(503)
+        await bench.until(task.id, State.DOWNLOADING)
+        await bench.clock.advance(5)
+        del bench.provider.faults["download"]
+        bench.room = False
+        with bench.relay.watch() as heard:
+            await bench.clock.advance(100)
+            (announced,) = [heard.get_nowait() for _ in range(heard.qsize())]
+        assert announced.task.id == task.id
+        assert bench.relay.standing(announced.task).blocked.reason == "disk"
 
 
 async def test_a_dead_addresss_renewals_are_spaced(bench):

@@ -3,13 +3,15 @@ The files of a task whose remote work is done: fetched at once, from a fresh add
 """
 
 import logging
+from dataclasses import replace
+from datetime import timedelta
 
 from vidrelay.core.disk import ResultName
 from vidrelay.core.errors import BadMedia, DeadAddress, DiskFull, OutboundRefused, TransportError
 from vidrelay.core.lifecycle import Deferred, Saved, Vanished
-from vidrelay.core.task import FileRef, Problem, RemoteFile, Task
+from vidrelay.core.task import Blocked, BlockReason, FileRef, Problem, RemoteFile, Task
 from vidrelay.scheduler.account import Account
-from vidrelay.scheduler.tools import FULL_DISK_SECONDS, Delay, Tools
+from vidrelay.scheduler.tools import FULL_DISK_SECONDS, NO_ROOM, Delay, Tools
 from vidrelay.scheduler.track import Track
 
 logger = logging.getLogger(__name__)
@@ -40,22 +42,24 @@ class Fetcher:
         try:
             files = await self._fetch(task, account)
         except DeadAddress as dead:
-            self._tell(task, track, dead.message)
+            self._tell(task, track, Blocked(reason=BlockReason.NETWORK, detail=dead.message))
             return await self._renew(task, track, dead.message)
         except BadMedia as bad:
             self._tools.store.count(retries=1)
-            self._tell(task, track, bad.message)
+            self._tell(task, track, Blocked(reason=BlockReason.NETWORK, detail=bad.message))
             return await self._bad(task, track, bad.message)
         except OutboundRefused as refused:
             await self._hold(task, refused)
             return BLOCKED_HOST_SECONDS
         except DiskFull:
             self._tools.rest_for_disk(account)
+            until = self._tools.clock.now() + timedelta(seconds=FULL_DISK_SECONDS)
+            self._tell(task, track, Blocked(reason=BlockReason.DISK, until=until, detail=NO_ROOM))
             return FULL_DISK_SECONDS
         except TransportError as trouble:
             track.troubles += 1
             self._tools.store.count(retries=1)
-            self._tell(task, track, trouble.message)
+            self._tell(task, track, Blocked(reason=BlockReason.NETWORK, detail=trouble.message))
             logger.info("download.trouble task=%s why=%s", task.id, trouble.message)
             return max(self._tools.backoff(track.troubles), self._tools.leave_alone(track, trouble.retry_after), 0.5)
         async with self._tools.cache.entering:
@@ -67,12 +71,12 @@ class Fetcher:
             await self._tools.cache.trim()
         return None
 
-    def _tell(self, task: Task, track: Track, trouble: str) -> None:
+    def _tell(self, task: Task, track: Track, trouble: Blocked) -> None:
         """
-        Show what keeps the result away; what is shown already is not announced again.
+        Show what keeps the result away; what is shown already is not announced again, only until when it is.
         """
-        if track.unfetched != trouble:
-            track.unfetched = trouble
+        shown, track.unfetched = track.unfetched, trouble
+        if shown is None or replace(shown, until=trouble.until) != trouble:
             self._tools.roster.progress(task)
 
     def _early(self, task: Task, track: Track, account: Account) -> float:

@@ -3,12 +3,13 @@ What can be said of a live task beside its record: its place in line, the time l
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import isinf
 
 from vidrelay.core.clock import Clock
 from vidrelay.core.estimate import in_line, remaining, told
-from vidrelay.core.task import Blocked, BlockReason, Eta, Standing, State, Task
+from vidrelay.core.task import SHOWN_REASONS, Blocked, BlockReason, Eta, Standing, State, Task
 from vidrelay.scheduler.account import Account
 from vidrelay.scheduler.history import History
 from vidrelay.scheduler.roster import Roster
@@ -65,9 +66,10 @@ class Outlook:
             case State.UNCERTAIN:
                 blocked = Blocked(reason=BlockReason.LOOKUP, until=self._next_due(track))
                 return Standing(blocked=blocked, waiting_for=blocked, candidates=track.candidates)
-            case State.DOWNLOADING if track.unfetched is not None:
-                until = self._next_due(track)
-                return Standing(waiting_for=Blocked(reason=BlockReason.NETWORK, until=until, detail=track.unfetched))
+            case State.DOWNLOADING:
+                kept = self._kept_away(task, track)
+                shown = kept is not None and kept.reason in SHOWN_REASONS
+                return Standing(blocked=kept if shown else None, waiting_for=kept)
             case _:
                 return Standing()
 
@@ -87,6 +89,19 @@ class Outlook:
         if paused is not None or not queued:
             return paused
         return self._full_window(task, account)
+
+    def _kept_away(self, task: Task, track: Track) -> Blocked | None:
+        """
+        What keeps a result away: its account's rest where the provider itself has the file, else what was met when that
+        was last asked for. A wait that is over is none: it is asked for again.
+        """
+        paused = self._blocked(task) if any(output.needs_key for output in task.outputs) else None
+        if paused is not None or track.unfetched is None:
+            return paused
+        met = track.unfetched
+        if met.until is None:
+            return replace(met, until=self._next_due(track))
+        return met if met.until > self._clock.now() else None
 
     def _waiting_for(self, task: Task, blocked: Blocked | None) -> Blocked | None:
         """

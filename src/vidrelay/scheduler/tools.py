@@ -33,6 +33,7 @@ HINT_MARGIN_SECONDS = 0.3
 GATHER_SECONDS = 0.05
 """So long tasks that were told of by one call are given to take that in, before the next is made for all of them."""
 FULL_DISK_SECONDS = 30.0
+NO_ROOM = "there is too little room on the disk for a result"
 
 Delay = float | None
 """Seconds until the task is looked at again; 0 at once, None when something else will wake it."""
@@ -117,7 +118,7 @@ class Tools:
         refusal = Refused(
             scope=Scope.CREATES,
             reason=BlockReason.DISK,
-            detail="there is too little room on the disk for a result",
+            detail=NO_ROOM,
             retry_after=FULL_DISK_SECONDS,
         )
         account.refused(refusal, now=self.clock.now(), monotonic=self.clock.monotonic(), chance=self.chance())

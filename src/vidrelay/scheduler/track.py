@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vidrelay.core.adapter import PollOutcome
 from vidrelay.core.lifecycle import StillRunning
-from vidrelay.core.task import RemoteState
+from vidrelay.core.task import Blocked, RemoteState
 
 NOT_HELD = float("-inf")
 MAX_UNCHANGED_STEP = 120.0
@@ -77,7 +77,7 @@ class Track:
     bad: int = 0
     bad_since: float = 0.0
     address_dead: bool = False
-    unfetched: str | None = None
+    unfetched: Blocked | None = None
     says_done: bool = False
     progress: float | None = None
     queue_position: int | None = None
