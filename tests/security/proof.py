@@ -91,6 +91,9 @@ def hosts_on_routes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
         return {**told, "files": sorted(str(path) for path in life.state.rglob("*"))}
 
     with fresh() as folder, Life(folder) as life:
+        # What its accounts tell of themselves is written once, soon after the start, whoever calls meanwhile.
+        while not life.http.get("/stats").json()["stateWrites"]:
+            time.sleep(0.05)
         before = state(life)
         values, wrong, answers = asyncio.run(run(life))
         after = state(life)
