@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## from one prompt to one MP4, with the built-in renderer: no key, no network, nothing paid
 	@$(BIN)/python scripts/demo.py
 
-test: $(STAMP) ## run every test (five to six minutes on two cores)
+test: $(STAMP) ## run every test (five to seven minutes on two cores)
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 sdks: $(STAMP) $(SDK_STAMPS) ## run the providers' own SDKs against the simulator and through the doors (their environments: three minutes, once)
