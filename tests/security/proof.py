@@ -92,7 +92,8 @@ def hosts_on_routes(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
 
     with fresh() as folder, Life(folder) as life:
         # What its accounts tell of themselves is written once, soon after the start, whoever calls meanwhile.
-        while not life.http.get("/stats").json()["stateWrites"]:
+        deadline = time.monotonic() + 60
+        while not life.http.get("/stats").json()["stateWrites"] and time.monotonic() < deadline:
             time.sleep(0.05)
         before = state(life)
         values, wrong, answers = asyncio.run(run(life))
