@@ -19,6 +19,17 @@ def through(world, method: str, path: str, **more) -> httpx2.Response:
     return world.http.request(method, f"/openai{path}", **more)
 
 
+def runway(world, folder):
+    """A relay before a pretend Runway, which wants a key."""
+    key = folder / "key"
+    key.write_text("right")
+    key.chmod(0o600)
+    simulator = world.simulate("--dialect", "runway", "--key", "right", "--run-seconds", "0.3")
+    world.configure(simulator, provider="runway", api="", account=f'key_file = "{key}"')
+    world.start()
+    return simulator
+
+
 def test_a_clip_asked_for_natively_and_through_a_door_is_one(world):
     """The same wish has one fingerprint, so the second is a twin of the first, and is paid for once."""
     simulator = world.simulate("--run-seconds", "0.3")
@@ -169,12 +180,7 @@ def test_one_film_is_one_film_whichever_way_it_came(world):
 )
 def test_each_create_of_runways_door_makes_its_clip(world, tmp_path, call, body):
     """The pretend provider has the calls that the door answers, and wants the film in each of them."""
-    key = tmp_path / "key"
-    key.write_text("right")
-    key.chmod(0o600)
-    simulator = world.simulate("--dialect", "runway", "--key", "right", "--run-seconds", "0.3")
-    world.configure(simulator, provider="runway", api="", account=f'key_file = "{key}"')
-    world.start()
+    simulator = runway(world, tmp_path)
     uri = f"data:video/mp4;base64,{base64.b64encode(film()).decode()}"
     sent = json.loads(json.dumps(body).replace("FILM", uri))
     world.until(world.http.post(f"/runway/v1/{call}", json=sent).json()["id"], "done")
@@ -186,12 +192,7 @@ def test_each_create_of_runways_door_makes_its_clip(world, tmp_path, call, body)
 @pytest.mark.parametrize("way", ["in line", "uploaded"])
 def test_a_film_goes_on_in_its_providers_own_way(world, tmp_path, way):
     """Runway gets it as a data URI in the create call, whose job is made; what is no film never leaves."""
-    key = tmp_path / "key"
-    key.write_text("right")
-    key.chmod(0o600)
-    simulator = world.simulate("--dialect", "runway", "--key", "right", "--run-seconds", "0.3")
-    world.configure(simulator, provider="runway", api="", account=f'key_file = "{key}"')
-    world.start()
+    simulator = runway(world, tmp_path)
 
     def made(data: bytes) -> httpx2.Response:
         address = f"data:video/mp4;base64,{base64.b64encode(data).decode()}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vidrelay.core.door import Cancel, Forget, Look, Page, Phase, View, Wish
+from vidrelay.core.door import Cancel, Forget, Look, Page, Phase, View
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.messages import Inline
 from vidrelay.core.task import CancelOutcome, Problem, Request, State
@@ -169,20 +169,6 @@ def test_delete_that_comes_too_late_is_refused() -> None:
     """What had ended at Ark before it was stopped goes on to its result."""
     views = [view_of(State.RUNNING), view_of(State.RUNNING, cancel=CancelOutcome.TOO_LATE)]
     assert call_door(DOOR, "DELETE", f"{TASKS}/x", grant=lambda _: views.pop(0)).reply.status == 400
-
-
-def test_a_stop_spares_what_has_begun_unseen() -> None:
-    """A poll of before says that it waits; its provider refuses, and it goes on, as it would without the relay."""
-    waits = view_of(State.RUNNING)
-    spared = replace(waits, task=replace(waits.task, cancel=CancelOutcome.TOO_LATE))
-
-    def grant(wish: Wish) -> View:
-        if isinstance(wish, Cancel):
-            assert wish.unless_begun
-            return replace(waits, cancel=CancelOutcome.PENDING)
-        return spared if isinstance(wish, Look) and wish.wait else waits
-
-    assert call_door(DOOR, "DELETE", f"{TASKS}/x", grant=grant).reply.status == 400
 
 
 def test_what_was_deleted_is_not_there() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vidrelay.core.door import Cancel, DoorCall, Forget, FormBody, Keep, Kept, Look, Page, Part, Phase, View, Wish
+from vidrelay.core.door import Cancel, DoorCall, Forget, FormBody, Keep, Kept, Page, Part, Phase, View, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
@@ -184,7 +184,7 @@ def test_v1_says_why_a_clip_failed(code: str, number: int) -> None:
 def test_v2_takes_an_upload_by_the_id_that_it_gave() -> None:
     """`mm_file://` and the id is the picture; a file of MiniMax's own stays a text."""
     called = call_door(V2, "POST", "/v1/files/upload", FormBody(fields=(PURPOSE,), files=(PART,)))
-    assert called.wishes == [Keep(picture=PART)]
+    assert called.wishes == [Keep(media=PART)]
     file_id = called.json["file"]["file_id"]
     assert (called.json["file"]["bytes"], called.json["file"]["purpose"]) == (ASSET.size_bytes, PURPOSE[1])
     for given, wanted in ((file_id, Kept(asset=ASSET.id)), ("205258526306433", "mm_file://205258526306433")):
@@ -237,20 +237,6 @@ def test_v2_delete_that_comes_too_late_is_refused() -> None:
         grant=lambda wish: late if isinstance(wish, Cancel) else view_of(State.QUEUED),
     )
     assert called.reply.status == 400
-
-
-def test_v2_a_stop_spares_what_has_begun_unseen() -> None:
-    """A poll of before says that it waits; its provider refuses, and it goes on, as it would without the relay."""
-    waits = view_of(State.RUNNING)
-    spared = replace(waits, task=replace(waits.task, cancel=CancelOutcome.TOO_LATE))
-
-    def grant(wish: Wish) -> View:
-        if isinstance(wish, Cancel):
-            assert wish.unless_begun
-            return replace(waits, cancel=CancelOutcome.PENDING)
-        return spared if isinstance(wish, Look) and wish.wait else waits
-
-    assert call_door(V2, "DELETE", "/v2/video_generation/x", grant=grant).reply.status == 400
 
 
 def test_v2_lists_by_status_model_and_ids() -> None:

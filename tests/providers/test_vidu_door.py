@@ -3,13 +3,12 @@ Vidu's door: what is its own, beside what holds for every door.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from vidrelay.core.door import Cancel, DoorCall, Inlined, Keep, Kept, Look, OpenAddress, Page, Phase, View, Wish
+from vidrelay.core.door import Cancel, DoorCall, Inlined, Keep, Kept, OpenAddress, Page, Phase, View, Wish
 from vidrelay.core.errors import InvalidRequest, UnknownTask
 from vidrelay.core.task import CancelOutcome, Problem, Request, State
 from vidrelay.providers.json_api import AdapterSettings
@@ -135,20 +134,6 @@ def test_a_stop_that_comes_too_late_is_refused() -> None:
         grant=lambda wish: late if isinstance(wish, Cancel) else view_of(State.QUEUED),
     )
     assert called.reply.status == 400
-
-
-def test_a_stop_spares_what_has_begun_unseen() -> None:
-    """A poll of before says that it waits; its provider refuses, and it goes on, as it would without the relay."""
-    waits = view_of(State.RUNNING)
-    spared = replace(waits, task=replace(waits.task, cancel=CancelOutcome.TOO_LATE))
-
-    def grant(wish: Wish) -> View:
-        if isinstance(wish, Cancel):
-            assert wish.unless_begun
-            return replace(waits, cancel=CancelOutcome.PENDING)
-        return spared if isinstance(wish, Look) and wish.wait else waits
-
-    assert call_door(DOOR, "POST", "/ent/v2/tasks/x/cancel", {"id": "x"}, grant=grant).reply.status == 400
 
 
 def test_an_upload_is_three_calls() -> None:
