@@ -152,12 +152,12 @@ def test_a_picture_is_meant_by_the_name_that_its_upload_was_given_or_had() -> No
     form = FormBody(fields=(("subfolder", "x"),), files=(part,))
     called = call_door(DOOR, "POST", "/upload/image", form)
     assert called.json == {"name": f"my boat-{'ab' * 32}.png", "subfolder": "", "type": "input"}
-    assert called.wishes == [Keep(picture=part, name="x/my boat.png")]
+    assert called.wishes == [Keep(media=part, name="x/my boat.png")]
 
     def grant(wish: Any) -> Any:
         if isinstance(wish, Keep):
-            assert isinstance(wish.picture, Kept)
-            if wish.picture.asset not in (ASSET.id, "x/my boat.png"):
+            assert isinstance(wish.media, Kept)
+            if wish.media.asset not in (ASSET.id, "x/my boat.png"):
                 raise UnknownAsset
             return ASSET
         return usual(wish)

@@ -217,7 +217,7 @@ def test_a_local_picture_is_uploaded_to_the_door_and_named_in_the_create() -> No
     assert policy["data"]["upload_host"] == OpenAddress(path="/api/v1/uploads")
     key = UPLOADED.removeprefix("oss://")
     stored = call_door(DOOR, "POST", "/api/v1/uploads", FormBody(fields=(("key", key),), files=(PART,)))
-    assert stored.wishes == [Keep(picture=PART, name=UPLOADED)]
+    assert stored.wishes == [Keep(media=PART, name=UPLOADED)]
     body = made_of("wan2.6-i2v", img_url=UPLOADED)
     sent = call_door(DOOR, "POST", VIDEO, body, headers=ASYNC).wishes[0].new.prepared.parameters
     assert sent["input"]["img_url"] == Kept(asset=UPLOADED, beside={"model": "wan2.6-i2v"})

@@ -132,10 +132,10 @@ def test_a_presigned_upload_is_put_without_a_key_and_completed() -> None:
     assert said["file"]["created_at"] < said["upload"]["expires_at"]
     assert (said["file"]["filename"], said["file"]["purpose"]) == ("a.png", "reference")
     put = call_door(DOOR, "PUT", said["upload"]["url"].path)
-    assert put.wishes == [Keep(picture=None, name=FILE_ID)]
+    assert put.wishes == [Keep(media=None, name=FILE_ID)]
     for method, path in (("POST", f"/v1/files/{FILE_ID}/complete"), ("GET", f"/v1/files/{FILE_ID}")):
         file = call_door(DOOR, method, path)
-        assert file.wishes == [Keep(picture=Kept(asset=FILE_ID))]
+        assert file.wishes == [Keep(media=Kept(asset=FILE_ID))]
         assert (file.json["state"], file.json["size_bytes"]) == ("ready", ASSET.size_bytes)
         assert file.json["created_at"] == said["file"]["created_at"]
 
@@ -144,7 +144,7 @@ def test_a_form_is_taken_in_at_once() -> None:
     """Its file is ready as soon as it is answered."""
     part = Part(number=0, name="file", filename="a.png", media_type="image/png", size_bytes=900)
     called = call_door(DOOR, "POST", "/v1/files", FormBody(fields=(("purpose", "input"),), files=(part,)))
-    assert called.wishes == [Keep(picture=part, name=FILE_ID)]
+    assert called.wishes == [Keep(media=part, name=FILE_ID)]
     said = called.json
     assert (said["state"], said["upload"], said["file"]["filename"]) == ("ready", None, "a.png")
     assert (said["file"]["size_bytes"], said["file"]["mime_type"]) == (ASSET.size_bytes, ASSET.media_type)

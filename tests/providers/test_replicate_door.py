@@ -215,14 +215,14 @@ def test_an_upload_is_kept_and_its_address_stands_for_it() -> None:
     part = Part(number=0, name="content", filename="a.png", media_type="image/png", size_bytes=900)
     form = FormBody(fields=(("metadata", '{"a": 1}'),), files=(part,))
     called = call_door(DOOR, "POST", "/v1/files", form)
-    assert called.wishes == [Keep(picture=part)]
+    assert called.wishes == [Keep(media=part)]
     assert called.json["urls"] == {"get": UPLOAD}
     assert (called.json["name"], called.json["size"], called.json["metadata"]) == ("a.png", ASSET.size_bytes, {"a": 1})
     assert called.json["created_at"].endswith("Z")
     made = call_door(DOOR, "POST", BY_MODEL, {"input": {"prompt": "a", "image": UPLOAD}})
     assert made.wishes[0].new.prepared.parameters["input"]["image"] == Kept(asset=ASSET.id)  # type: ignore[union-attr]
     assert made.json["input"]["image"] == UPLOAD
-    assert call_door(DOOR, "GET", f"/v1/files/{'ab' * 32}").wishes == [Keep(picture=Kept(asset=ASSET.id))]
+    assert call_door(DOOR, "GET", f"/v1/files/{'ab' * 32}").wishes == [Keep(media=Kept(asset=ASSET.id))]
 
 
 @pytest.mark.parametrize("form", [None, FormBody(), FormBody(fields=(("content", "text"),))])

@@ -100,7 +100,7 @@ def test_an_upload_is_an_address_that_needs_no_key_and_a_form_sent_there() -> No
     part = Part(number=0, name="file", filename="a.png", media_type="image/png", size_bytes=9)
     form = FormBody(fields=tuple(told["fields"].items()), files=(part,))
     called = call_door(DOOR, "POST", told["uploadUrl"].path, form)
-    assert called.wishes == [Keep(picture=part, name=FRESH)]
+    assert called.wishes == [Keep(media=part, name=FRESH)]
     assert called.reply.status == 204
 
 

@@ -56,8 +56,8 @@ class Kept:
     beside: Mapping[str, str] = field(default_factory=dict)
 
 
-Picture = Inlined | Part | Kept
-"""A picture, or a film or a sound: what it is, its bytes say, once they are there."""
+MediaInput = Inlined | Part | Kept
+"""A picture, film or sound as a call brings it: which of them it is, its bytes say, once they are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class NewTask:
     A create call, read.
 
     `prepared` is what the adapter's own `prepare` would have made of the same wish: the provider's parameters, in which
-    a `Picture` stands wherever a picture does. `prompt` is for people; `force` asks for another version.
+    a `MediaInput` stands wherever a file does. `prompt` is for people; `force` asks for another version.
 
     `known_as` is an id that the client chose itself: until the relay stops, the account's later wishes name the task by
     it too, the latest that was called so. `listener` names the client on the door's websocket that is told of it; None:
@@ -181,10 +181,10 @@ class Keep:
     Take in a picture, film or sound for later creates; None: the call's whole body. Sent back: the `Asset`.
 
     `name` is for SDKs that are told an upload's id before they send its bytes: until the relay stops, `Kept` finds the
-    account's picture by it too. Where it holds a `DoorCall.fresh`, no other picture is called so; else the latest is.
+    account's file by it too. Where it holds a `DoorCall.fresh`, no other file is called so; else the latest is.
     """
 
-    picture: Picture | None = None
+    media: MediaInput | None = None
     name: str | None = None
 
 

@@ -18,11 +18,11 @@ from vidrelay.core.door import (
     Kept,
     Live,
     Look,
+    MediaInput,
     NewTask,
     Page,
     Part,
     Phase,
-    Picture,
     Submit,
     View,
     Wish,
@@ -137,11 +137,11 @@ def forget(task_id: str) -> Granting:
     return view
 
 
-def keep(picture: Picture | None = None, *, name: str | None = None) -> Generator[Wish, Any, Asset]:
+def keep(media: MediaInput | None = None, *, name: str | None = None) -> Generator[Wish, Any, Asset]:
     """
     Take in a picture, film or sound; None: the call's whole body.
     """
-    asset: Asset = yield Keep(picture=picture, name=name)
+    asset: Asset = yield Keep(media=media, name=name)
     return asset
 
 
@@ -214,9 +214,9 @@ def seconds_in(body: Mapping[str, Any], name: str) -> float | None:
     return number_of(body, name)
 
 
-def picture_in(value: Any) -> Any:
+def media_in(value: Any) -> Any:
     """
-    What stands where a picture goes: base64 or a data URI as a picture, an address and whatever else as it is.
+    What stands where media goes: base64 or a data URI as a `MediaInput`, an address and whatever else as it is.
     """
     is_address = isinstance(value, str) and re.match(r"[a-z][a-z0-9+.-]{1,20}://", value, re.IGNORECASE)
     return Inlined(text=value) if isinstance(value, str) and value and not is_address else value
@@ -224,20 +224,20 @@ def picture_in(value: Any) -> Any:
 
 def uploaded_at(prefix: str, asset: str) -> str:
     """
-    The address that an upload of that asset is told: `with_pictures` knows the picture by it.
+    The address that an upload of that asset is told: `with_media` knows the file by it.
     """
     return f"{prefix}/files/{asset.removeprefix('sha256:')}"
 
 
-def with_pictures(value: Any, *, uploaded: Callable[[str], Picture | None] = lambda _: None) -> Any:
+def with_media(value: Any, *, uploaded: Callable[[str], MediaInput | None] = lambda _: None) -> Any:
     """
-    The value with every data URI of media and every address of an upload (`uploaded_at`) in it as a `Picture`, for
+    The value with every data URI of media and every address of an upload (`uploaded_at`) in it as a `MediaInput`, for
     providers whose models name their own fields. Where the door names uploads otherwise, `uploaded` knows them.
     """
-    return each_text(value, lambda text: uploaded(text) or _pictured(text))
+    return each_text(value, lambda text: uploaded(text) or _media_of(text))
 
 
-def _pictured(text: str) -> Picture | str:
+def _media_of(text: str) -> MediaInput | str:
     if DATA_URI.match(text):
         return Inlined(text=text)
     found = UPLOADED.fullmatch(text)

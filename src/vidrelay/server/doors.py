@@ -35,11 +35,11 @@ from vidrelay.core.door import (
     Kept,
     Live,
     Look,
+    MediaInput,
     NewTask,
     OpenAddress,
     Page,
     Part,
-    Picture,
     SocketDoor,
     Submit,
     View,
@@ -243,7 +243,7 @@ class DoorCalls:
                 return self._view(await self._relay.forget(ours.id), seen)
             case Keep():
                 self._refuse_when_stopping()
-                asset = await self._keep(wish.picture, way, body)
+                asset = await self._keep(wish.media, way, body)
                 self._remember(asset, wish.name, way)
                 return asset
             case _:
@@ -297,22 +297,22 @@ class DoorCalls:
             raise UnknownTask
         return task
 
-    async def _keep(self, picture: Picture | None, way: DoorWay, body: DoorBody) -> Asset:
-        match picture:
+    async def _keep(self, media: MediaInput | None, way: DoorWay, body: DoorBody) -> Asset:
+        match media:
             case None if body.chunks is not None:
                 return await self._relay.add_asset(body.chunks, account=way.account)
             case None:
                 raise InvalidRequest("The file's bytes are missing.")
             case Inlined():
-                long = body.find(picture.text)
-                chunks = from_text(picture.text) if long is None else from_long(long)
+                long = body.find(media.text)
+                chunks = from_text(media.text) if long is None else from_long(long)
                 return await self._relay.add_asset(chunks, account=way.account)
             case Part():
-                return await self._relay.add_asset(pieces(body.files[picture.number]), account=way.account)
+                return await self._relay.add_asset(pieces(body.files[media.number]), account=way.account)
             case Kept():
-                return await self._relay.asset(self._names.get((way.account, picture.asset), picture.asset))
+                return await self._relay.asset(self._names.get((way.account, media.asset), media.asset))
             case _:
-                assert_never(picture)
+                assert_never(media)
 
     def _remember(self, asset: Asset, name: str | None, way: DoorWay) -> None:
         if name is None:

@@ -20,7 +20,7 @@ from vidrelay.providers.doorway import (
     text_in,
     there,
     unix,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.paging import MAX_READS, READ, listed
 
@@ -77,7 +77,7 @@ class ArkDoor:
         The SDK sends what was not given as null, and so is it sent on.
         """
         body, force = create_in(call)
-        content = with_pictures(body.get("content"))
+        content = with_media(body.get("content"))
         if content is not None:
             body["content"] = content
         view = yield from submit(parameters.as_sent(body), prompt=_prompt(content), force=force)

@@ -96,7 +96,7 @@ def marks(graph: Mapping[str, Any]) -> list[Mark]:
     ]
 
 
-def with_pictures(graph: Mapping[str, Any], pictures: Mapping[str, Any]) -> dict[str, Any]:
+def with_media(graph: Mapping[str, Any], pictures: Mapping[str, Any]) -> dict[str, Any]:
     """
     The graph with each picture where its mark is a whole value.
     """

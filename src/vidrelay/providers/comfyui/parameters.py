@@ -73,7 +73,7 @@ def prepare(request: Request, assets: Mapping[str, Asset]) -> Prepared:
     pictures = _pictures(request, assets, names)
     for mark in found:
         _must_have(mark, {**values, **pictures})
-    graph = graphs.with_pictures(graph, pictures)
+    graph = graphs.with_media(graph, pictures)
     left = {mark.name for mark in graphs.marks(graph)}
     values |= {name: picture for name, picture in pictures.items() if name in left}
     extra = {name: value for name, value in request.extra.items() if name != "graph"}

@@ -15,9 +15,9 @@ from vidrelay.core.door import (
     Inlined,
     JsonReply,
     Kept,
+    MediaInput,
     OpenAddress,
     Phase,
-    Picture,
     View,
 )
 from vidrelay.core.errors import InvalidRequest, UnknownTask
@@ -218,7 +218,7 @@ def _read(value: Any, model: Mapping[str, str]) -> Any:
     The value with each picture in it as one: a data URI, and what stands for one that was uploaded here.
     """
 
-    def read(text: str) -> Picture | str:
+    def read(text: str) -> MediaInput | str:
         if _UPLOADED.fullmatch(text):
             return Kept(asset=text, beside=model)
         return Inlined(text=text, beside=model) if DATA_URI.match(text) else text

@@ -20,7 +20,7 @@ from vidrelay.providers.doorway import (
     taken_force,
     text_in,
     uploaded_at,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.fal import words
 from vidrelay.providers.fal.parameters import ENDPOINT, HEADERS, ROUTING, WEBHOOK, app_of, as_sent, is_endpoint
@@ -155,7 +155,7 @@ def _create(call: DoorCall) -> Granting:
     for name in ROUTING:
         if name in body:
             raise InvalidRequest(f"{name} is vidrelay's own word.", field=name)
-    sent: dict[str, Any] = {ENDPOINT: endpoint, **with_pictures(body)}
+    sent: dict[str, Any] = {ENDPOINT: endpoint, **with_media(body)}
     if words.WEBHOOK_QUERY in call.query:
         sent[WEBHOOK] = call.query[words.WEBHOOK_QUERY]
     headers = {name: call.headers[name] for name in words.REQUEST_HEADERS if name in call.headers}

@@ -9,7 +9,7 @@ from typing import Any
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View, Wish
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import count_in, create_in, look, picture_in, submit, text_in
+from vidrelay.providers.doorway import count_in, create_in, look, media_in, submit, text_in
 from vidrelay.providers.kling import words
 from vidrelay.providers.kling.parameters import as_sent
 from vidrelay.providers.paging import listed
@@ -51,7 +51,7 @@ class KlingDoor:
         body, force = create_in(call)
         for name in _PICTURES:
             if name in body:
-                body[name] = picture_in(body[name])
+                body[name] = media_in(body[name])
         if isinstance(body.get("dynamic_masks"), list):
             body["dynamic_masks"] = [_masked(one) for one in body["dynamic_masks"]]
         prepared, name = as_sent({**body, "kind": kind}), text_in(body, words.EXTERNAL_ID)
@@ -98,7 +98,7 @@ def make(_dialect: str | None) -> KlingDoor:
 
 
 def _masked(mask: Any) -> Any:
-    return {**mask, "mask": picture_in(mask["mask"])} if isinstance(mask, Mapping) and "mask" in mask else mask
+    return {**mask, "mask": media_in(mask["mask"])} if isinstance(mask, Mapping) and "mask" in mask else mask
 
 
 def _is_of(kind: str) -> Callable[[View], bool]:

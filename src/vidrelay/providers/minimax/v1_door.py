@@ -8,7 +8,7 @@ from typing import Any
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, look, picture_in, submit, text_in, unix
+from vidrelay.providers.doorway import create_in, look, media_in, submit, text_in, unix
 from vidrelay.providers.minimax.sent import as_sent
 
 FINE: Mapping[str, Any] = {"status_code": 0, "status_msg": "success"}
@@ -46,7 +46,7 @@ class V1Door:
         body, force = create_in(call)
         for name in _FRAMES:
             if name in body:
-                body[name] = picture_in(body[name])
+                body[name] = media_in(body[name])
         if isinstance(body.get(_SUBJECTS), list):
             body[_SUBJECTS] = [_subject(one) for one in body[_SUBJECTS]]
         view = yield from submit(as_sent(body), prompt=text_in(body, "prompt"), force=force)
@@ -106,7 +106,7 @@ def base_error(problem: Problem) -> JsonReply:
 
 def _subject(group: Any) -> Any:
     pictures = group.get("image") if isinstance(group, Mapping) else None
-    return {**group, "image": [picture_in(one) for one in pictures]} if isinstance(pictures, list) else group
+    return {**group, "image": [media_in(one) for one in pictures]} if isinstance(pictures, list) else group
 
 
 def _why(view: View) -> dict[str, Any]:

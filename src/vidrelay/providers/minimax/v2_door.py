@@ -21,7 +21,7 @@ from vidrelay.providers.doorway import (
     submit,
     there,
     unix,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.minimax import content
 from vidrelay.providers.minimax.sent import as_sent
@@ -140,7 +140,7 @@ def _error(problem: Problem) -> JsonReply:
 
 
 def _item(item: Any) -> Any:
-    item = with_pictures(item)
+    item = with_media(item)
     for name in _MEDIA if isinstance(item, Mapping) else ():
         media = item.get(name)
         url = media.get("url") if isinstance(media, Mapping) else None

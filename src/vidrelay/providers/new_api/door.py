@@ -20,7 +20,7 @@ from vidrelay.core.door import (
 )
 from vidrelay.core.errors import UnknownTask
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, look, percent, picture_in, submit, taken_force, text_in, unix
+from vidrelay.providers.doorway import create_in, look, media_in, percent, submit, taken_force, text_in, unix
 from vidrelay.providers.new_api import parameters
 
 VIDEOS, GENERATIONS = "/v1/videos", "/v1/video/generations"
@@ -63,9 +63,9 @@ class NewApiDoor:
             body, force = create_in(call)
         for name in (parameters.FILE, "image"):
             if isinstance(body.get(name), str):
-                body[name] = picture_in(body[name])
+                body[name] = media_in(body[name])
         if isinstance(body.get("images"), list):
-            body["images"] = [picture_in(one) for one in body["images"]]
+            body["images"] = [media_in(one) for one in body["images"]]
         prepared = parameters.as_sent(parameters.with_picture_in_place(body))
         view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force)
         return _video(view)

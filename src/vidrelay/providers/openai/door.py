@@ -23,10 +23,10 @@ from vidrelay.providers.doorway import (
     count_in,
     forget,
     look,
+    media_in,
     object_in,
     page,
     percent,
-    picture_in,
     submit,
     taken_force,
     there,
@@ -75,7 +75,7 @@ class OpenAiDoor:
         force = taken_force(body)
         reference = body.get(REFERENCE)
         if isinstance(reference, Mapping) and set(reference) == {IMAGE_URL}:
-            found = picture_in(reference[IMAGE_URL])
+            found = media_in(reference[IMAGE_URL])
             body[REFERENCE] = reference if isinstance(found, str) else found
         prepared = parameters.as_sent(body)
         view = yield from submit(prepared, prompt=str(body.get("prompt") or ""), force=force)

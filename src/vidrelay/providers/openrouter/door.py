@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, FileReply, JsonReply, Phase, View, elsewhere
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, look, submit, text_in, theirs, with_pictures
+from vidrelay.providers.doorway import create_in, look, submit, text_in, theirs, with_media
 from vidrelay.providers.openrouter.parameters import as_sent
 
 ROOT = "/api/v1/videos"
@@ -43,7 +43,7 @@ class OpenRouterDoor:
         body, force = create_in(call)
         if PREVIOUS in body:
             body[PREVIOUS] = yield from theirs(body[PREVIOUS])
-        prepared = as_sent(with_pictures(body))
+        prepared = as_sent(with_media(body))
         view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force)
         return JsonReply(status=202, value=_job(view, call))
 

@@ -25,7 +25,7 @@ from vidrelay.providers.doorway import (
     taken_force,
     text_in,
     uploaded_at,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.replicate.parameters import as_sent, is_name
 
@@ -92,7 +92,7 @@ class ReplicateDoor:
             inputs = dict(inputs)
             # The SDK passes on no field of the body that it does not know, but every one of the input.
             force = taken_force(inputs) or force
-            prompt, body["input"] = text_in(inputs, "prompt"), with_pictures(inputs)
+            prompt, body["input"] = text_in(inputs, "prompt"), with_media(inputs)
         for name in ("model", "deployment"):
             if name in body:
                 raise InvalidRequest(f"A {name} stands in the address, not in the body.", field=name)

@@ -27,7 +27,7 @@ from vidrelay.providers.doorway import (
     text_in,
     theirs,
     there,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.runway.parameters import IMAGE, TEXT, as_sent
 
@@ -73,7 +73,7 @@ class RunwayDoor:
         body, force = create_in(call)
         if DRAFT in body:
             body[DRAFT] = yield from theirs(body[DRAFT])
-        prepared = as_sent(name, with_pictures(body, uploaded=_uploaded))
+        prepared = as_sent(name, with_media(body, uploaded=_uploaded))
         view = yield from submit(prepared, prompt=text_in(body, "promptText"), force=force)
         return JsonReply(value={"id": view.task.id, "estimatedCost": UNKNOWN_CREDITS})
 

@@ -20,7 +20,7 @@ from vidrelay.providers.doorway import (
     submit,
     text_in,
     there,
-    with_pictures,
+    with_media,
 )
 from vidrelay.providers.paging import listed, values_in
 from vidrelay.providers.replies import time_of
@@ -92,8 +92,7 @@ class ViduDoor:
         body, force = create_in(call)
         # The payload is the client's own, whatever it looks like.
         sent = {
-            name: value if name == "payload" else with_pictures(value, uploaded=_uploaded)
-            for name, value in body.items()
+            name: value if name == "payload" else with_media(value, uploaded=_uploaded) for name, value in body.items()
         }
         view = yield from submit(as_sent({**sent, "kind": kind}), prompt=text_in(body, "prompt"), force=force)
         state = "created" if view.phase is Phase.WAITING else _STATUS[view.phase]

@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, look, percent, submit, text_in, with_pictures
+from vidrelay.providers.doorway import create_in, look, percent, submit, text_in, with_media
 from vidrelay.providers.xai import parameters
 
 USUAL_SECONDS = 8
@@ -28,7 +28,7 @@ class XaiDoor:
         A clip from text, frames or references.
         """
         body, force = create_in(call)
-        prepared = parameters.as_sent(with_pictures(body))
+        prepared = parameters.as_sent(with_media(body))
         view = yield from submit(prepared, prompt=text_in(body, "prompt"), force=force)
         return JsonReply(value={"request_id": view.task.id})
 

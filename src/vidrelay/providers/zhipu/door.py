@@ -6,7 +6,7 @@ from typing import Any
 
 from vidrelay.core.door import Answering, DoorCall, DoorRoute, JsonReply, Phase, View
 from vidrelay.core.task import Problem
-from vidrelay.providers.doorway import create_in, picture_in, submit, text_in, there, with_pictures
+from vidrelay.providers.doorway import create_in, media_in, submit, text_in, there, with_media
 from vidrelay.providers.zhipu import parameters
 
 ROOT = "/api/paas/v4"
@@ -67,8 +67,8 @@ def _pictures(value: Any) -> Any:
     One picture, two frames, or an object of which nobody has told what is in it.
     """
     if isinstance(value, list):
-        return [picture_in(one) for one in value]
-    return picture_in(value) if isinstance(value, str) else with_pictures(value)
+        return [media_in(one) for one in value]
+    return media_in(value) if isinstance(value, str) else with_media(value)
 
 
 def _told(view: View) -> dict[str, Any]:
