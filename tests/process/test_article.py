@@ -57,16 +57,22 @@ def test_five_tasks_and_a_window_of_two(world):
     simulator = world.simulate("--window", "2", "--run-seconds", "0.4", "--queue-seconds", "0.1")
     world.configure(simulator, window=2)
     world.start()
-    tasks = [world.generate(f"clip {number}") for number in range(5)]
-    queued = [world.task(task["taskId"]) for task in tasks]
-    aheads = [task["ahead"] for task in queued if task["state"] == "queued"]
-    assert aheads == list(range(len(aheads)))
+    # While the first two last, the line stands still and can be looked at.
+    prompts = ["clip 0 [run=3]", "clip 1 [run=3]", "clip 2", "clip 3", "clip 4"]
+    tasks = [world.generate(prompt) for prompt in prompts]
+    world.until(tasks[1]["taskId"], "running")
+    line = world.http.get("/tasks", params={"state": "queued"}).json()["tasks"]
+    assert [(task["request"]["prompt"], task["ahead"]) for task in reversed(line)] == [
+        ("clip 2", 0),
+        ("clip 3", 1),
+        ("clip 4", 2),
+    ]
     for task in tasks:
         world.until(task["taskId"], "done")
     ledger = simulator.ledger()
     assert max(ledger["maxAtOnce"].values()) <= 2
     assert ledger["status429"] == 0
-    assert [job["prompt"] for job in ledger["jobs"]] == [f"clip {number}" for number in range(5)]
+    assert [job["prompt"] for job in ledger["jobs"]] == prompts
 
 
 def test_retry_after_is_obeyed(world):

@@ -15,17 +15,19 @@ pytestmark = pytest.mark.process
 
 def test_killed_while_queued(world):
     """The line is where it was, in its order."""
-    simulator = world.simulate("--run-seconds", "1.5")
+    simulator = world.simulate("--run-seconds", "0.5")
     world.configure(simulator, window=1)
     world.start()
-    tasks = [world.generate(f"clip {number}") for number in range(3)]
+    # The first lasts until the next life has been looked at.
+    prompts = ["clip 0 [run=5]", "clip 1", "clip 2"]
+    tasks = [world.generate(prompt) for prompt in prompts]
     world.until(tasks[0]["taskId"], "running")
     world.kill()
     world.start()
     assert [world.task(task["taskId"])["ahead"] for task in tasks[1:]] == [0, 1]
     for task in tasks:
         world.until(task["taskId"], "done")
-    assert [job["prompt"] for job in simulator.ledger()["jobs"]] == [f"clip {number}" for number in range(3)]
+    assert [job["prompt"] for job in simulator.ledger()["jobs"]] == prompts
 
 
 @pytest.mark.parametrize("arrived", [True, False])
